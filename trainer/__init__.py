@@ -1,0 +1,1 @@
+"""The method: train, analyse, gate, in rounds. Imports neither Django nor rq."""
