@@ -40,4 +40,4 @@ class IncompleteError(RuntimeError):
 
 
 class StopRequested(Exception):
-    """The operator asked to stop; everything published so far is whole and resumable. Exit code 143."""
+    """The operator asked to stop; what is published is whole and resumable. Exit code 143."""

@@ -1,8 +1,8 @@
 """Reading and writing the run folder: whole files appear at once or not at all.
 
 Documents are written to a hidden sibling and renamed over the target. Append-only JSON lines are
-flushed to disk per call; a torn last line (a crash in the middle of a write) is ignored on reading and
-cut away before the next append, so that it can never swallow a good line.
+flushed to disk per call; a torn last line (a crash in the middle of a write) is ignored on
+reading and cut away before the next append, so that it can never swallow a good line.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def write_jsonl(path: Path, rows: Iterable[object], *, compact: bool = True) -> 
 
 
 def read_jsonl(path: Path) -> Iterator[Any]:
-    """Each decodable line of ``path``; nothing when the file is absent. A torn last line is skipped.
+    """Each line of ``path``; nothing when the file is absent. A torn last line is skipped.
 
     Raises InputError when a line before the last is not JSON: that is damage, not a crash.
     """

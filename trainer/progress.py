@@ -1,8 +1,9 @@
 """How a stage tells how far it is, and hears that it shall stop.
 
-A stage writes ``progress.json`` in its folder, atomically and at most a few times a second; whoever
-started it (a job, a shell) reads it. SIGTERM and SIGINT only set a flag: the stage looks at it between
-whole pieces of work and raises StopRequested, so that what lies on disk can always be resumed.
+A stage writes ``progress.json`` in its folder, atomically and at most a few times a second;
+whoever started it (a job, a shell) reads it. SIGTERM and SIGINT only set a flag: the stage looks
+at it between whole pieces of work and raises StopRequested, so that what lies on disk can always
+be resumed.
 """
 
 from __future__ import annotations

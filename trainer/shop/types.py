@@ -17,8 +17,8 @@ REWARD_PARTS = ("r_type", "r_att", "r_option", "r_price", "r_loose", "r_strict",
 class Product:
     """One product, as every profile sees it (environment.md §1.3).
 
-    ``options`` maps an axis to its values in page order; ``option_prices[axis][value]`` is the price
-    of a variant or None. ``hidden_attributes`` show only once the attributes were asked for.
+    ``options`` maps an axis to its values in page order; ``option_prices[axis][value]`` is the
+    price of a variant or None. ``hidden_attributes`` show only once the attributes were asked for.
     """
 
     asin: str
@@ -70,7 +70,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The answer to one action. ``reward_detail``, ``purchase`` and ``goal`` are empty until done."""
+    """The answer to one action; ``reward_detail``, ``purchase``, ``goal`` are empty until done."""
 
     observation: Observation
     done: bool
