@@ -1,0 +1,262 @@
+"""Curricula: a frozen bank, the probability q of a skill-free group and a rho for each chunk.
+
+A curriculum is identified by ``state_id``, which covers everything that a treatment depends on.
+Two schemas exist. v1 is the published one, bit for bit; it hashes the absolute path of the bank, so
+equal curricula of two machines differ. v2, the default, keeps the path as a note outside the hash,
+so that equal inputs give equal treatments everywhere. Specification: training.md §§2, 9.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from trainer.canonical import fingerprint, utc_now
+from trainer.errors import InputError
+from trainer.files import read_json, write_json
+from trainer.skills.bank import SkillBank
+from trainer.skills.types import Chunk
+
+Schema = Literal["v1", "v2"]
+SCHEMAS: Mapping[Schema, str] = {
+    "v1": "shopsimrl-skill-curriculum-v1",
+    "v2": "intraskill-skill-curriculum-v2",
+}
+HASHED_KEYS = ("round_id", "seed", "skill_free_probability", "chunks", "source")
+MAPPING_NAME = "clipped_linear_positive_contribution"
+DEFAULT_SEED = 20260901
+HELD = "held"  # the gate keeps such a chunk for more evidence, at the smallest inclusion
+
+
+@dataclass(frozen=True, slots=True)
+class CurriculumChunk:
+    """A chunk with its estimated effect (reward units) and its inclusion probability rho."""
+
+    chunk: Chunk
+    contribution: float
+    inclusion_probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curriculum:
+    """A validated curriculum; ``document`` is what lies, or will lie, on disk."""
+
+    round_id: str
+    seed: int
+    skill_free_probability: float
+    entries: tuple[CurriculumChunk, ...]
+    state_id: str
+    document: Mapping[str, Any]
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks in the order in which prompts show them."""
+        return tuple(entry.chunk for entry in self.entries)
+
+    @property
+    def rho(self) -> dict[str, float]:
+        """Inclusion probability by chunk id."""
+        return {entry.chunk.skill_id: entry.inclusion_probability for entry in self.entries}
+
+    def identity(self) -> dict[str, Any]:
+        """The curriculum as plans and triage records name it."""
+        return {
+            "schema_version": self.document["schema_version"],
+            "state_id": self.state_id,
+            "round_id": self.round_id,
+            "seed": self.seed,
+            "skill_free_probability": self.skill_free_probability,
+            "chunk_ids": [entry.chunk.skill_id for entry in self.entries],
+        }
+
+
+def build_curriculum(
+    bank: SkillBank,
+    *,
+    round_id: str,
+    skill_free_probability: float,
+    rho_min: float,
+    rho_max: float,
+    contribution_scale: float | None = None,
+    seed: int = DEFAULT_SEED,
+    schema: Schema = "v2",
+    source_path: str | None = None,
+) -> Curriculum:
+    """The curriculum of a bank. Raises InputError when a value or an effect is out of its range.
+
+    ``source_path`` is required by v1, which hashes it, and a mere note in v2.
+    """
+    q = probability(skill_free_probability, "skill_free_probability")
+    low, high = probability(rho_min, "rho_min"), probability(rho_max, "rho_max")
+    if low > high:
+        raise InputError("must not exceed rho_max", field="rho_min", value=(low, high))
+    effects = [estimated_effect(chunk, schema) for chunk in bank.chunks]
+    if contribution_scale is None:
+        active = [e for e, c in zip(effects, bank.chunks, strict=True) if not is_held(c)]
+        scale, scale_source = max(active, default=1.0), "largest_active_contribution"
+    else:
+        scale, scale_source = contribution_scale, "explicit"
+    if not math.isfinite(scale) or scale <= 0:
+        raise InputError("must be finite and above 0", field="contribution_scale", value=scale)
+    source: dict[str, Any] = {
+        "skillbank_sha256": bank.bank_sha256,
+        "probability_mapping": {
+            "name": MAPPING_NAME,
+            "rho_min": low,
+            "rho_max": high,
+            "contribution_scale": scale,
+            "scale_source": scale_source,
+        },
+    }
+    if schema == "v1":
+        if not source_path:
+            raise InputError(
+                "v1 hashes the path of the bank", field="source_path", remedy="name it, or use v2"
+            )
+        source = {"skillbank_path": source_path, **source}
+    document: dict[str, Any] = {
+        "schema_version": SCHEMAS[schema],
+        "created_at": utc_now(),
+        "round_id": round_id,
+        "seed": seed,
+        "skill_free_probability": q,
+        "chunks": [
+            {
+                "skill_id": chunk.skill_id,
+                "version": chunk.version,
+                "content": chunk.content,
+                "metadata": dict(chunk.metadata),
+                "contribution": effect,
+                "inclusion_probability": low if is_held(chunk) else rho(effect, scale, low, high),
+            }
+            for chunk, effect in zip(bank.chunks, effects, strict=True)
+        ],
+        "source": source,
+    }
+    if schema == "v2" and source_path:
+        document["notes"] = {"skillbank_path": source_path}
+    document["state_id"] = state_id(document)
+    return parse_curriculum(document)
+
+
+def rho(effect: float, scale: float, rho_min: float, rho_max: float) -> float:
+    """The inclusion probability of an effect. Multiply before divide: the published bits."""
+    return min(rho_max, max(rho_min, rho_min + (rho_max - rho_min) * effect / scale))
+
+
+def state_id(document: Mapping[str, Any]) -> str:
+    """The hash over exactly the five keys that decide a treatment."""
+    return fingerprint({key: document[key] for key in HASHED_KEYS})
+
+
+def load_curriculum(path: Path) -> Curriculum:
+    """Read a curriculum of either schema; raises InputError when it is missing or was changed."""
+    return parse_curriculum(read_json(path), file=path)
+
+
+def write_curriculum(path: Path, curriculum: Curriculum) -> None:
+    """Publish the curriculum's document atomically."""
+    write_json(path, curriculum.document)
+
+
+def parse_curriculum(document: object, *, file: Path | None = None) -> Curriculum:
+    """Validate a parsed curriculum: types, ranges, unique ids and the recomputed ``state_id``."""
+    if not isinstance(document, dict):
+        raise InputError("a curriculum must be a JSON object", file=file)
+    schema = document.get("schema_version")
+    if schema not in SCHEMAS.values():
+        raise InputError(
+            "unsupported curriculum",
+            file=file,
+            field="schema_version",
+            value=schema,
+            remedy="expected one of " + ", ".join(SCHEMAS.values()),
+        )
+    for key in (*HASHED_KEYS, "state_id"):
+        if key not in document:
+            raise InputError("is missing", file=file, field=key)
+    chunks = document["chunks"]
+    if not isinstance(chunks, list):
+        raise InputError("must be a list", file=file, field="chunks", value=chunks)
+    entries = tuple(_parse_chunk(item, f"chunks[{i}]", file) for i, item in enumerate(chunks))
+    ids = [entry.chunk.skill_id for entry in entries]
+    if len(set(ids)) != len(ids):
+        raise InputError("ids must be unique", file=file, field="chunks", value=ids)
+    for key in ("round_id", "state_id"):
+        if not isinstance(document[key], str) or not document[key]:
+            raise InputError("must be a string", file=file, field=key, value=document[key])
+    if type(document["seed"]) is not int:
+        raise InputError("must be an integer", file=file, field="seed", value=document["seed"])
+    q = probability(document["skill_free_probability"], "skill_free_probability", file)
+    expected = state_id(document)
+    if document["state_id"] != expected:
+        raise InputError(
+            f"does not match the content, whose hash is {expected}",
+            file=file,
+            field="state_id",
+            value=document["state_id"],
+            remedy="a frozen curriculum is never edited: build a new one",
+        )
+    return Curriculum(
+        document["round_id"], document["seed"], q, entries, document["state_id"], document
+    )
+
+
+def _parse_chunk(item: object, where: str, file: Path | None) -> CurriculumChunk:
+    if not isinstance(item, dict):
+        raise InputError("must be an object", file=file, field=where, value=item)
+    for key in ("skill_id", "content"):
+        value = item.get(key)
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(
+                "must be a non-blank string", file=file, field=f"{where}.{key}", value=value
+            )
+    return CurriculumChunk(
+        chunk=Chunk(
+            item["skill_id"],
+            item["content"],
+            str(item.get("version", "1")),
+            dict(item.get("metadata") or {}),
+        ),
+        contribution=number(item.get("contribution"), f"{where}.contribution", file),
+        inclusion_probability=probability(
+            item.get("inclusion_probability"), f"{where}.inclusion_probability", file
+        ),
+    )
+
+
+def is_held(chunk: Chunk) -> bool:
+    """Whether the gate holds the chunk: neither proven useful nor retired."""
+    return chunk.metadata.get("validation_result") == HELD
+
+
+def estimated_effect(chunk: Chunk, schema: Schema = "v2") -> float:
+    """The effect the gate stored with a chunk; above 0 unless v2 is told that the chunk is held."""
+    where = f"{chunk.skill_id}.metadata.estimated_effect"
+    effect = number(chunk.metadata.get("estimated_effect"), where)
+    if effect <= 0 and not (schema == "v2" and is_held(chunk)):
+        raise InputError(
+            "an active chunk needs a positive effect",
+            field=where,
+            value=effect,
+            remedy="remove the chunk from the bank; a curriculum never re-admits it",
+        )
+    return effect
+
+
+def number(value: object, where: str, file: Path | None = None) -> float:
+    """``value`` as a finite float; booleans are no numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError("must be a finite number", file=file, field=where, value=value)
+    return float(value)
+
+
+def probability(value: object, where: str, file: Path | None = None) -> float:
+    """``value`` as a float between 0 and 1."""
+    result = number(value, where, file)
+    if not 0.0 <= result <= 1.0:
+        raise InputError("must lie between 0 and 1", file=file, field=where, value=value)
+    return result
