@@ -1,0 +1,1 @@
+"""The command line of the method: one file for each group of commands."""

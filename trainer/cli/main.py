@@ -1,0 +1,62 @@
+"""The parser of ``python -m trainer`` and the meaning of its exit codes.
+
+Every module of this package that has a ``register(subparsers)`` adds its commands; a command is a
+function ``(namespace) -> exit code`` set as the parser's default ``func``. Results go to stdout as
+JSON, messages to stderr. Exit codes: 0 done, 1 ran but negative or incomplete, 2 bad input, 143
+stopped on request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+import trainer.cli
+from trainer.errors import IncompleteError, InputError, StopRequested
+
+EXIT_INCOMPLETE = 1
+EXIT_BAD_INPUT = 2
+EXIT_STOPPED = 143
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole parser, command groups in alphabetical order."""
+    parser = argparse.ArgumentParser(prog="python -m trainer", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for info in sorted(pkgutil.iter_modules(trainer.cli.__path__), key=lambda info: info.name):
+        module = importlib.import_module(f"{trainer.cli.__name__}.{info.name}")
+        register = getattr(module, "register", None)
+        if register is not None:
+            register(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; errors become one line on stderr."""
+    args = build_parser().parse_args(argv)
+    try:
+        return cast(int, args.func(args))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except IncompleteError as error:
+        print(f"incomplete: {error}", file=sys.stderr)
+        return EXIT_INCOMPLETE
+    except StopRequested as error:
+        print(str(error), file=sys.stderr)
+        return EXIT_STOPPED
+
+
+def print_json(value: Any) -> None:
+    """The command's result: one JSON object on one line of stdout."""
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def add_json_flag(parser: argparse.ArgumentParser) -> None:
+    """``--json`` is accepted everywhere: the output is always JSON."""
+    parser.add_argument("--json", action="store_true", help="accepted: output is always JSON")

@@ -1,0 +1,326 @@
+"""Configuration files: YAML in, frozen and fully checked values out.
+
+One model per command (``train``, ``evaluate``, ``analyst``) and one for a whole experiment, from
+which the rounds derive their command files. Unknown keys are refused. Relative paths are taken from
+the folder of the file they stand in. Every mistake becomes an InputError with file, field, value
+and remedy.
+Defaults are those of training.md §4.2, §6 and of the embedded policy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from trainer.canonical import fingerprint, safe_name
+from trainer.errors import InputError
+
+DEFAULT_SEED = 20260830
+DEFAULT_MASK_SEED = 20260901
+
+
+def _from_config_folder(path: Path, info: ValidationInfo) -> Path:
+    base = (info.context or {}).get("base")
+    return path if base is None or path.is_absolute() else (Path(base) / path).resolve()
+
+
+def _file_name(text: str) -> str:
+    if safe_name(text) != text:
+        raise ValueError("use only letters, digits, dot, underscore and hyphen")
+    return text
+
+
+ConfigPath = Annotated[Path, AfterValidator(_from_config_folder)]
+Name = Annotated[str, AfterValidator(_file_name)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Config(BaseModel):
+    """Base of all settings: immutable, and a key it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class WorldConfig(Config):
+    """Which shop: a profile and, unless the profile generates one, its catalogue file."""
+
+    profile: str = "mini"
+    catalogue: ConfigPath | None = None
+
+
+class PolicyConfig(Config):
+    """Which checkpoint acts, and how it samples.
+
+    ``threads`` null lets the engine time itself once at the start; what it chose is recorded and
+    used again on resume, because the thread count may change the last bits of a sum.
+    """
+
+    engine: Literal["local"] = "local"
+    checkpoint: ConfigPath
+    temperature: Positive = 1.0
+    max_new_tokens: Count = 7
+    threads: Count | None = None
+
+
+class RolloutConfig(Config):
+    """One step's groups (training.md §4.8): waves, target, retry, failure limits."""
+
+    groups_per_wave: Count = 32
+    groups_kept: Count = 16
+    episodes_per_group: Annotated[int, Field(ge=2)] = 8
+    max_turns: Count | None = None
+    full_skill_retry: bool = True
+    keep_tied_when_insufficient: bool = True
+    max_consecutive_failed_groups: Count = 8
+    batch_size: Count = 256
+
+    @model_validator(mode="after")
+    def _a_wave_can_fill_the_target(self) -> RolloutConfig:
+        if self.groups_per_wave < self.groups_kept:
+            raise ValueError("groups_per_wave must be at least groups_kept")
+        return self
+
+
+class OptimiserConfig(Config):
+    """The update: AdamW with the clipped token-level loss (training.md §6.2)."""
+
+    learning_rate: Positive = 5e-5
+    updates_per_step: Count = 2
+    std_normalisation: bool = False
+    clip_low: Positive = 0.2
+    clip_high: Positive = 0.28
+    betas: tuple[Probability, Probability] = (0.9, 0.95)
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    warmup_updates: Annotated[int, Field(ge=0)] = 5
+    gradient_clip: Positive = 1.0
+    micro_batch: Count = 32
+
+
+class TrainConfig(Config):
+    """``python -m trainer train CONFIG``: one round of training on one frozen curriculum."""
+
+    stage: Literal["train"]
+    name: Name
+    round_id: Name
+    output_dir: ConfigPath
+    seed: int = DEFAULT_SEED
+    world: WorldConfig = WorldConfig()
+    policy: PolicyConfig
+    skillbank: ConfigPath
+    curriculum: ConfigPath
+    task_data: ConfigPath | None = None
+    steps: Count = 20
+    rollout: RolloutConfig = RolloutConfig()
+    optimiser: OptimiserConfig = OptimiserConfig()
+
+    @model_validator(mode="after")
+    def _updates_split_whole_groups(self) -> TrainConfig:
+        if self.rollout.groups_kept % self.optimiser.updates_per_step:
+            raise ValueError(
+                "rollout.groups_kept must be a multiple of optimiser.updates_per_step, "
+                "because a group may not straddle two updates"
+            )
+        return self
+
+
+class TaskConfig(Config):
+    """Which tasks of which split; ``limit`` takes the first, ``sample_size`` draws a subset."""
+
+    split: str = "val"
+    limit: Count | None = None
+    sample_size: Count | None = None
+    repeats: Count = 1
+
+    @model_validator(mode="after")
+    def _one_way_to_choose(self) -> TaskConfig:
+        if self.limit is not None and self.sample_size is not None:
+            raise ValueError("set limit or sample_size, not both")
+        return self
+
+
+class SkillsConfig(Config):
+    """Which chunks an evaluation shows: none, a whole bank, or those assigned to each episode."""
+
+    provider: Literal["none", "bank", "assigned"] = "none"
+    bank: ConfigPath | None = None
+    assignment: ConfigPath | None = None
+    max_skills: Count | None = None
+
+    @model_validator(mode="after")
+    def _files_fit_the_provider(self) -> SkillsConfig:
+        if (self.bank is None) == (self.provider != "none"):
+            raise ValueError("bank must be set exactly when the provider is not 'none'")
+        if (self.assignment is None) == (self.provider == "assigned"):
+            raise ValueError("assignment must be set exactly when the provider is 'assigned'")
+        return self
+
+
+class EvaluateConfig(Config):
+    """``python -m trainer evaluate plan|run|summarize CONFIG``."""
+
+    stage: Literal["evaluate"]
+    name: Name
+    output_dir: ConfigPath
+    seed: int = DEFAULT_SEED
+    world: WorldConfig = WorldConfig()
+    policy: PolicyConfig
+    tasks: TaskConfig = TaskConfig()
+    skills: SkillsConfig = SkillsConfig()
+    max_turns: Count | None = None
+    batch_size: Annotated[int, Field(ge=1, le=1024)] = 256
+    attempts: Count = 3
+    record_tokens: bool = False
+
+
+class AnalystConfig(Config):
+    """``python -m trainer analyst run CONFIG``: from a round's triage to a candidate pool."""
+
+    stage: Literal["analyse"]
+    name: Name
+    round_id: Name
+    output_dir: ConfigPath
+    training_dir: ConfigPath
+    skillbank: ConfigPath
+    ledger_history: ConfigPath | None = None
+    proposal_checkpoint: str
+    max_candidates: Annotated[int, Field(ge=1, le=16)] = 6
+    analyst: Literal["none"] = "none"
+
+
+class StartConfig(Config):
+    """Where an experiment begins: the first bank and the warm-started checkpoint."""
+
+    skillbank: ConfigPath
+    checkpoint: ConfigPath
+
+
+class CurriculumSettings(Config):
+    """q and the range of rho, equal in all rounds (training.md §2.2)."""
+
+    skill_free_probability: Probability = 0.2
+    rho_min: Probability = 0.2
+    rho_max: Probability = 0.9
+    contribution_scale: Positive | None = None
+
+
+class TrainSettings(Config):
+    """What every round's training has in common."""
+
+    steps: Count = 20
+    rollout: RolloutConfig = RolloutConfig()
+    optimiser: OptimiserConfig = OptimiserConfig()
+
+
+class EvaluationSettings(Config):
+    """Sizes of the evaluations of a round; null means the whole split."""
+
+    bare_tasks: Count | None = None
+    full_tasks: Count | None = 400
+    test_tasks: Count | None = None
+    batch_size: Annotated[int, Field(ge=1, le=1024)] = 256
+
+
+class AnalystSettings(Config):
+    """The analyst of every round."""
+
+    analyst: Literal["none"] = "none"
+    max_candidates: Annotated[int, Field(ge=1, le=16)] = 6
+
+
+class GateSettings(Config):
+    """The gate of every round."""
+
+    profile: Literal["published", "standard"] = "published"
+    active_skill_budget: Count = 10
+
+
+class ExperimentConfig(Config):
+    """A whole experiment: everything its rounds do follows from this value and its seed."""
+
+    name: Name
+    title: str = ""
+    engine: Literal["local"] = "local"
+    seed: int = DEFAULT_SEED
+    mask_seed: int = DEFAULT_MASK_SEED
+    rounds: Count = 4
+    world: WorldConfig = WorldConfig()
+    start: StartConfig
+    temperature: Positive = 1.0
+    max_new_tokens: Count = 7
+    threads: Count | None = None
+    curriculum: CurriculumSettings = CurriculumSettings()
+    train: TrainSettings = TrainSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    analyst: AnalystSettings = AnalystSettings()
+    gate: GateSettings = GateSettings()
+
+    def with_seed(self, seed: int) -> ExperimentConfig:
+        """The same experiment with other luck: tasks, sampling and masks all follow ``seed``."""
+        digest = fingerprint({"mask_seed_of": seed})
+        return self.model_copy(update={"seed": seed, "mask_seed": int(digest[:8], 16)})
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML (or JSON) file. Raises InputError that names the file."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError("no such configuration file", file=path) from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"not valid YAML: {error}", file=path) from error
+    if not isinstance(value, dict):
+        raise InputError("a configuration is a mapping of keys to values", file=path)
+    return value
+
+
+def load_config(path: Path, model: type[ConfigT]) -> ConfigT:
+    """Read and check a configuration. Raises InputError naming file, field, value and remedy."""
+    return parse_config(read_yaml(path), model, file=path)
+
+
+def parse_config(value: dict[str, Any], model: type[ConfigT], *, file: Path) -> ConfigT:
+    """Check a configuration value; ``file`` anchors relative paths and is named in errors."""
+    try:
+        return model.model_validate(value, context={"base": file.parent.resolve()})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            first["msg"].removeprefix("Value error, "),
+            file=file,
+            field=".".join(str(part) for part in first["loc"]) or None,
+            value=None if first["type"] == "missing" else first["input"],
+            remedy=_remedy(first["type"], model, first["loc"]),
+        ) from error
+
+
+def _remedy(kind: str, model: type[Config], loc: tuple[int | str, ...]) -> str:
+    if kind == "missing":
+        return "Add this key"
+    if kind == "extra_forbidden":
+        return f"Remove it; keys known here: {', '.join(_known_keys(model, loc[:-1]))}"
+    return "Correct the value"
+
+
+def _known_keys(model: type[Config], loc: tuple[int | str, ...]) -> list[str]:
+    for part in loc:
+        inner = model.model_fields[str(part)].annotation if isinstance(part, str) else None
+        if not (isinstance(inner, type) and issubclass(inner, Config)):
+            return []
+        model = inner
+    return sorted(model.model_fields)
