@@ -1,0 +1,40 @@
+"""The states of ``jobs.transitions`` and the kinds of stages, with the words people read."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from jobs.transitions import RoundState, State
+
+STATE_LABELS = {
+    State.REQUESTED: _("requested"),
+    State.QUEUED: _("queued"),
+    State.STARTING: _("starting"),
+    State.RUNNING: _("running"),
+    State.STOPPING: _("stopping"),
+    State.SUCCEEDED: _("succeeded"),
+    State.INCOMPLETE: _("incomplete"),
+    State.FAILED: _("failed"),
+    State.STOPPED: _("stopped"),
+    State.LOST: _("lost"),
+}
+ROUND_STATE_LABELS = {
+    RoundState.PLANNED: _("planned"),
+    RoundState.RUNNING: _("running"),
+    RoundState.STOPPING: _("stopping"),
+    RoundState.STOPPED: _("stopped"),
+    RoundState.FAILED: _("failed"),
+    RoundState.SUCCEEDED: _("succeeded"),
+}
+STAGE_LABELS = {
+    "freeze": _("Freeze curriculum"),
+    "train": _("Train"),
+    "analyse": _("Analyse failures"),
+    "validate": _("Validate"),
+    "gate": _("Gate"),
+    "select": _("Select"),
+}
+STATE_CHOICES = [(state.value, label) for state, label in STATE_LABELS.items()]
+ROUND_STATE_CHOICES = [(state.value, label) for state, label in ROUND_STATE_LABELS.items()]
+STAGE_CHOICES = list(STAGE_LABELS.items())
+STAGE_ORDER = tuple(STAGE_LABELS)

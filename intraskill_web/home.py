@@ -1,0 +1,48 @@
+"""The home folder: everything of one instance that changes. Two homes never touch each other.
+
+    db.sqlite3   valkey/   runs/<experiment>/   logs/   secrets/ (mode 0700)   static/
+
+Secrets are made once, at first use, and kept in files that only the owner may read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+FOLDERS = ("valkey", "runs", "logs", "secrets", "static")
+
+
+def prepare(home: Path) -> None:
+    """Make the folders of ``home``; ``secrets/`` is closed to everybody else."""
+    for name in FOLDERS:
+        (home / name).mkdir(parents=True, exist_ok=True)
+    (home / "secrets").chmod(0o700)
+
+
+def secret(home: Path, name: str, *, nbytes: int = 32) -> str:
+    """The secret ``name`` of ``home``, made at random on first use.
+
+    Two processes that ask at once get the same one: whoever links its file first wins.
+    """
+    path = home / "secrets" / name
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = path.with_name(f".{name}.{os.getpid()}.tmp")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
+            handle.write(secrets.token_urlsafe(nbytes) + "\n")
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            pass
+        finally:
+            partial.unlink()
+    return path.read_text(encoding="ascii").strip()
+
+
+def short_id(home: Path) -> str:
+    """Eight hex digits that tell this home from others on the machine."""
+    return hashlib.sha256(str(home).encode()).hexdigest()[:8]
