@@ -1,17 +1,92 @@
-"""Fixtures that every area shares."""
+"""What every test may use. The home folder is a temporary one; nothing touches ``./var``."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+# Before Django reads its settings: pytest-django does so while collecting.
+os.environ["INTRASKILL_HOME"] = tempfile.mkdtemp(prefix="intraskill-test-")
+atexit.register(shutil.rmtree, os.environ["INTRASKILL_HOME"], ignore_errors=True)
+os.environ.pop("REDIS_URL", None)
 
 import pytest
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "published"
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
 def published() -> Path:
-    """The published reference data, which is never shipped with the project."""
-    if not PUBLISHED.is_dir():
-        pytest.skip(f"published reference data not found at {PUBLISHED}")
-    return PUBLISHED
+    """The published artefacts beside the repository; they are never part of it."""
+    path = REPOSITORY.parent / "shared" / "published"
+    if not path.is_dir():
+        pytest.skip("the published artefacts are not beside the repository (../shared/published)")
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path, settings: object) -> Path:
+    """An empty home folder that the settings point to."""
+    from intraskill_web import home as home_folder
+
+    home_folder.prepare(tmp_path)
+    settings.INTRASKILL_HOME = tmp_path  # type: ignore[attr-defined]
+    return tmp_path
+
+
+def _user(name: str, role: str) -> User:
+    from django.contrib.auth.models import Group, User
+
+    user = User.objects.create_user(name, password=f"{name}-password", is_staff=role == "admin")
+    user.groups.add(Group.objects.get(name=role))
+    return user
+
+
+@pytest.fixture
+def viewer(db: None) -> User:
+    """Vera may look."""
+    return _user("vera", "viewer")
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """Olaf may start and stop."""
+    return _user("olaf", "operator")
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    """Ada may do everything."""
+    return _user("ada", "admin")
+
+
+@pytest.fixture
+def viewer_client(client: Client, viewer: User) -> Client:
+    client.force_login(viewer)
+    return client
+
+
+@pytest.fixture
+def operator_client(operator: User) -> Client:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def admin_client(admin: User) -> Client:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(admin)
+    return client
