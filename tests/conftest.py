@@ -1,18 +1,9 @@
-"""What every test may use. The home folder is a temporary one; nothing touches ``./var``."""
+"""What every test may use."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-# Before Django reads its settings: pytest-django does so while collecting.
-os.environ["INTRASKILL_HOME"] = tempfile.mkdtemp(prefix="intraskill-test-")
-atexit.register(shutil.rmtree, os.environ["INTRASKILL_HOME"], ignore_errors=True)
-os.environ.pop("REDIS_URL", None)
 
 import pytest
 
