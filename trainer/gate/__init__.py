@@ -1,0 +1,15 @@
+"""The gate: which chunks of procedural text earn their place, told by a randomised experiment.
+
+A frozen checkpoint works on the validation tasks under randomly masked skills; a regression of the
+outcomes on the masks estimates what each chunk adds; a rule selects the next bank. Read in this order:
+
+``pool``        what is proposed: the current chunks and the candidates
+``slots``       what is randomised: slots, their versions, the columns of the design
+``assignment``  who sees what: deterministic masks
+``pairing``     what was observed: masked against bare, on the same task and checkpoint
+``regression``  what a chunk adds: least squares and its standard errors
+``selection``   what stays: the published rule
+``ledger`` ``artefacts`` ``run``   what is written down, and the whole as one resumable stage
+``standard``    the sharper profile: its design, estimates and decisions
+``planner`` ``refit``   what a gate can see, and a finished gate seen through another profile
+"""
