@@ -164,13 +164,13 @@ class Attempt(models.Model):
     executions = models.PositiveIntegerField(default=0)  # jobs made for this attempt
     worker = models.CharField(max_length=120, blank=True)
     watcher_pid = models.PositiveIntegerField(null=True, blank=True)
-    watcher_started = models.FloatField(null=True, blank=True)  # process start, Unix time
+    watcher_started = models.CharField(max_length=64, blank=True)  # start token, see jobs.process
     # the process's side
     host = models.CharField(max_length=120, blank=True)
     command = models.CharField(max_length=64, blank=True)  # which of the stage's commands runs
     pid = models.PositiveIntegerField(null=True, blank=True)
     pgid = models.PositiveIntegerField(null=True, blank=True)
-    process_started = models.FloatField(null=True, blank=True)  # process start, Unix time
+    process_started = models.CharField(max_length=64, blank=True)  # start token of pid
     # what happened
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
