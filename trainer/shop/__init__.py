@@ -1,0 +1,1 @@
+"""The shop: one state machine, its catalogues, its search and its score."""

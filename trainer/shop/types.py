@@ -18,7 +18,8 @@ class Product:
     """One product, as every profile sees it (environment.md §1.3).
 
     ``options`` maps an axis to its values in page order; ``option_prices[axis][value]`` is the
-    price of a variant or None. ``hidden_attributes`` show only once the attributes were asked for.
+    price of a variant or None. ``hidden_attributes`` show only once the attributes were asked for;
+    they count in the score all the same. ``asin`` is twelve decimal digits.
     """
 
     asin: str
@@ -31,11 +32,16 @@ class Product:
     pricing: tuple[float, ...]
     hidden_attributes: tuple[str, ...] = ()
     bullets: tuple[str, ...] = ()
+    description: str = ""
+    product_category: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One shopping task and its private goal (environment.md §1.4)."""
+    """One shopping task and its private goal (environment.md §1.4).
+
+    ``price_source`` says where the ceiling came from: ``stored``, the parser's rule, or empty.
+    """
 
     task_id: int
     asin: str
@@ -47,6 +53,9 @@ class Task:
     price_upper: float | None
     category: str
     name: str
+    task_uid: str = ""
+    source_product_index: int | None = None
+    price_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""A catalogue: products in file order, their search index and the hash that identifies them.
+
+Products come from the published schema (``records.py``) or from a generator. What is indexed
+follows environment.md §3.1: tasks, prices, images and variant ids are never searchable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+from trainer.canonical import fingerprint
+from trainer.shop.profiles import ShopProfile
+from trainer.shop.search import IndexBuilder, SearchIndex
+from trainer.shop.tokens import models, tokenise
+from trainer.shop.types import Product
+
+#: token lists in the order of ``search.COLUMNS``
+Document = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Read-only; shared by all sessions. ``sha256`` identifies the products."""
+
+    products: Mapping[str, Product]
+    index: SearchIndex
+    sha256: str
+    source: str
+
+    @classmethod
+    def of(
+        cls,
+        entries: Iterable[tuple[Product, Document]],
+        profile: ShopProfile,
+        *,
+        sha256: str,
+        source: str,
+    ) -> Catalogue:
+        """A catalogue of products and the documents they are found by."""
+        builder = IndexBuilder(profile.field_weights)
+        products: dict[str, Product] = {}
+        for product, document in entries:
+            products[product.asin] = product
+            builder.add(product.asin, document)
+        return cls(MappingProxyType(products), builder.build(), sha256, source)
+
+    @classmethod
+    def from_products(
+        cls, products: Iterable[Product], profile: ShopProfile, *, source: str
+    ) -> Catalogue:
+        """A generated catalogue, identified by the canonical JSON of its products."""
+        listed = list(products)
+        return cls.of(
+            ((product, document_of(product)) for product in listed),
+            profile,
+            sha256=fingerprint([asdict(product) for product in listed]),
+            source=source,
+        )
+
+    def __len__(self) -> int:
+        return len(self.products)
+
+
+def document_of(product: Product) -> Document:
+    """The search document of a product that has no source record."""
+    options = [text for axis in sorted(product.options) for text in (axis, *product.options[axis])]
+    return (
+        tokenise(product.title),
+        tokenise(product.brand),
+        tokenise(product.category),
+        models(product.title),
+        tokenise(" ".join(product.attributes)),
+        tokenise(" ".join(options)),
+        tokenise(" ".join(product.bullets)),
+    )

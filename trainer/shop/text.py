@@ -1,0 +1,137 @@
+"""The standard observation text (environment.md §2.7): plain lines, one trailing newline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from trainer.shop.observation import PRIVATE_KEYS, format_price
+
+ABSENT = "未提供"
+
+
+@lru_cache(maxsize=1 << 16)
+def _clean(value: str) -> str:
+    return " ".join(value.split()) or ABSENT
+
+
+def is_product_id(value: str) -> bool:
+    """Whether a click value is a product: twelve decimal digits."""
+    return len(value) == 12 and value.isascii() and value.isdigit()
+
+
+def render(state: Mapping[str, Any]) -> str:
+    """The text of a page. Raises ValueError for a state that no shop page can have."""
+    if not PRIVATE_KEYS.isdisjoint(state):
+        raise ValueError(f"private fields in an observation: {PRIVATE_KEYS & set(state)}")
+    try:
+        page = _PAGES[state["page_type"]]
+    except KeyError:
+        raise ValueError(f"unknown page type {state.get('page_type')!r}") from None
+    lines = list(page(state))
+    if "last_action" in state:
+        lines += ["", *_last_action(state["last_action"])]
+    lines += ["", *_interactions(state)]
+    return "\n".join(lines) + "\n"
+
+
+def _home(state: Mapping[str, Any]) -> Iterator[str]:
+    yield "页面：搜索首页"
+
+
+def _results(state: Mapping[str, Any]) -> Iterator[str]:
+    _check_products(state)
+    yield "页面：搜索结果"
+    yield f"搜索词：{_clean(state['search_text'])}"
+    yield (
+        f"结果：第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项，"
+        f"当前显示排名 {state['rank_start']}-{state['rank_end']}"
+    )
+    yield ""
+    yield "商品列表："
+    if not state["products"]:
+        yield "（本页没有商品）"
+    for product in state["products"]:
+        yield f"{product['rank']}. {_clean(product['title'])}"
+        yield f"   ASIN：{product['asin']}"
+        yield f"   价格：{_clean(product['price'])}"
+        yield f"   品牌：{_clean(product['brand'])}"
+        yield f"   类别：{_clean(product['category'])}"
+        if product["key_attributes"]:
+            yield f"   关键属性：{_joined(product['key_attributes'])}"
+
+
+def _check_products(state: Mapping[str, Any]) -> None:
+    products = [product["asin"] for product in state["products"]]
+    if products != [action for action in state["actions"] if is_product_id(action)]:
+        raise ValueError("the products of a result page differ from its clickable ids")
+
+
+def _joined(values: list[str]) -> str:
+    return "；".join(map(_clean, values))
+
+
+def _detail(state: Mapping[str, Any]) -> Iterator[str]:
+    product = state["product"]
+    price = state.get("selected_price")
+    yield "页面：商品详情"
+    yield "商品："
+    yield f"- 标题：{_clean(product['title'])}"
+    yield f"- ASIN：{product['asin']}"
+    yield f"- 价格：{_clean(product['price'] if price is None else format_price(price))}"
+    yield f"- 品牌：{_clean(product['brand'])}"
+    yield f"- 类别：{_clean(product['category'])}"
+    yield f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
+    if "hidden_attributes" in state:
+        yield f"- 更多属性：{_joined(state['hidden_attributes']) or ABSENT}"
+    yield ""
+    yield "规格选择："
+    if not state["available_options"]:
+        yield "- 该商品没有规格选项"
+        return
+    for axis, values in state["available_options"].items():
+        chosen = state["selected_options"].get(axis)
+        name = _clean(axis)
+        yield f"- {name}：尚未选择" if chosen is None else f"- {name}：已选择 {_clean(chosen)}"
+        yield f"  可选值：{' / '.join(map(_clean, values))}"
+    missing = state["missing_option_axes"]
+    if missing:
+        yield f"仍需选择：{'、'.join(map(_clean, missing))}"
+    else:
+        yield "规格状态：已全部选择，可以购买"
+
+
+def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
+    yield "页面：任务已终止"
+    yield "任务已经结束，不能再进行任何操作。"
+
+
+def _last_action(record: Mapping[str, Any]) -> Iterator[str]:
+    yield "上次交互结果："
+    yield f"- 结果：{'成功' if record['valid'] else '无效'}"
+    yield f"- 说明：{_clean(record['message'])}"
+    if record["reason"] != "executed":
+        yield f"- 原因代码：{record['reason']}"
+
+
+def _interactions(state: Mapping[str, Any]) -> Iterator[str]:
+    yield "页面能力："
+    if state["search_available"]:
+        yield "- 支持商品搜索"
+    if state["search_available"] and state["actions"]:
+        yield ""
+    if state["actions"]:
+        yield "可点击元素："
+        for action in state["actions"]:
+            yield f"- {_clean(action)}"
+    if not state["search_available"] and not state["actions"]:
+        yield "当前页面没有可交互元素。"
+
+
+_PAGES = {
+    "search_home": _home,
+    "search_results": _results,
+    "product_detail": _detail,
+    "terminal": _terminal,
+}

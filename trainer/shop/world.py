@@ -1,0 +1,191 @@
+"""A world: one profile over one catalogue, with tasks and splits. Read-only, shared by sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from trainer.errors import InputError
+from trainer.shop import observation, text
+from trainer.shop.catalogue import Catalogue
+from trainer.shop.language import WordLanguage
+from trainer.shop.price import PriceResolution, PriceTable
+from trainer.shop.profiles import ShopProfile, profile_named
+from trainer.shop.sponsored import SponsoredPlaces
+from trainer.shop.terms import term_extractor
+from trainer.shop.tokens import tokenise
+from trainer.shop.types import Product, Task
+
+
+@dataclass(frozen=True, slots=True)
+class ProductPage:
+    """What a product's page needs, prepared once. ``choices`` maps a click value to its option."""
+
+    product: Product
+    summary: dict[str, Any]
+    prices: PriceTable
+    choices: Mapping[str, tuple[str, str]]
+    shown_options: Mapping[str, list[str]]
+
+
+class World:
+    """Everything an episode reads and nothing it changes."""
+
+    def __init__(
+        self,
+        profile: ShopProfile,
+        catalogue: Catalogue,
+        tasks: Mapping[int, Task],
+        splits: Mapping[str, tuple[int, ...]],
+        *,
+        language: WordLanguage | None = None,
+    ) -> None:
+        self.profile = profile
+        self.catalogue = catalogue
+        self.tasks = MappingProxyType(dict(tasks))
+        self.language = language
+        self.type_terms = term_extractor(profile.type_terms)
+        self._splits = dict(splits)
+        self._pages: dict[str, ProductPage] = {}
+        self._sponsored = (
+            SponsoredPlaces(
+                catalogue.products.values(),
+                every=profile.sponsored_every,
+                page_size=profile.page_size,
+            )
+            if profile.sponsored_every
+            else None
+        )
+        self._results = lru_cache(maxsize=8192)(self._find)
+        self.search = lru_cache(maxsize=8192)(self._search)
+        self._instructions = {task.asin: task.instruction for task in self.tasks.values()}
+
+    def identity(self) -> dict[str, Any]:
+        """What identifies the environment: the profile's identifiers and the catalogue's hash."""
+        return {
+            **self.profile.identity(),
+            "catalogue_sha256": self.catalogue.sha256,
+            "product_count": len(self.catalogue),
+            "task_count": len(self.tasks),
+        }
+
+    def split(self, name: str) -> tuple[int, ...]:
+        """Ascending task ids of a split. Raises InputError that lists the known names."""
+        try:
+            return self._splits[name]
+        except KeyError:
+            raise InputError(
+                "unknown split",
+                field="split",
+                value=name,
+                remedy=f"Known splits: {', '.join(self._splits)}",
+            ) from None
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(self._splits)
+
+    def task(self, task_id: int) -> Task:
+        """The task. Raises InputError for an unknown id."""
+        try:
+            return self.tasks[task_id]
+        except KeyError:
+            raise InputError(
+                "unknown task",
+                field="task_id",
+                value=task_id,
+                remedy=f"The world has {len(self.tasks)} tasks; see World.tasks",
+            ) from None
+
+    def page(self, asin: str) -> ProductPage:
+        """The prepared page of a product of the catalogue."""
+        page = self._pages.get(asin)
+        if page is None:
+            page = self._pages[asin] = self._prepare(self.catalogue.products[asin])
+        return page
+
+    def _prepare(self, product: Product) -> ProductPage:
+        limit = self.profile.values_shown_per_axis
+        choices: dict[str, tuple[str, str]] = {}
+        for axis, values in product.options.items():
+            for value in values:
+                choices.setdefault(f"{axis}={value}", (axis, value))
+        return ProductPage(
+            product=product,
+            summary=observation.summary(product, self.profile),
+            prices=PriceTable.of(product),
+            choices=choices,
+            shown_options={axis: list(v[:limit]) for axis, v in product.options.items()},
+        )
+
+    def _search(self, query: str) -> tuple[str, ...]:
+        return self._results(tokenise(query))
+
+    def _find(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        limit = self.profile.top_k
+        results = self.catalogue.index.ids(tokens, limit)
+        return self._sponsored.place(tokens, results, limit) if self._sponsored else results
+
+    def render(self, state: Mapping[str, Any]) -> str:
+        """The observation text of a page."""
+        return text.render(state) if self.language is None else self.language.render(state)
+
+    def purchase_record(
+        self, product: Product, selected: Mapping[str, str], resolution: PriceResolution
+    ) -> dict[str, Any]:
+        """``purchase`` of a terminal reply."""
+        listing = product.pricing[0] if product.pricing else None
+        return {
+            "asin": product.asin,
+            "category": product.category,
+            "name": product.title,
+            "product_category": product.product_category,
+            "instruction_text": self._instructions.get(product.asin, ""),
+            "attributes": [*product.attributes, *product.hidden_attributes],
+            "price": listing if resolution.price is None else resolution.price,
+            "options": dict(selected),
+        }
+
+    def goal_record(self, task: Task) -> dict[str, Any]:
+        """The private goal, as terminal replies carry it (environment.md §1.4)."""
+        return {
+            "task_id": task.task_id,
+            "task_uid": task.task_uid,
+            "source_product_index": task.source_product_index,
+            "asin": task.asin,
+            "category": task.category,
+            "name": task.name,
+            "instruction_text": task.instruction,
+            "instruction_simple": task.instruction_simple,
+            "attributes": list(task.attributes),
+            "price_upper": task.price_upper,
+            "price_source": task.price_source,
+            "goal_options": list(task.goal_options),
+            "user_persona": dict(task.persona),
+            "reason_key": None,
+            "weight": 1,
+        }
+
+
+def load_world(profile: str | ShopProfile, *, catalogue: Path | None = None) -> World:
+    """The world of ``profile``: its built-in catalogue, or the published-schema file ``catalogue``.
+
+    Raises InputError for an unknown profile or an unusable file.
+    """
+    settings = profile_named(profile) if isinstance(profile, str) else profile
+    if settings.name == "mini":
+        if catalogue is not None:
+            raise InputError(
+                "the mini profile generates its catalogue",
+                field="catalogue",
+                value=str(catalogue),
+                remedy="Leave it out, or choose another profile",
+            )
+        from trainer.shop.mini.world import build_world
+
+        return build_world(settings)
+    raise InputError("profile without a catalogue", field="profile", value=settings.name)
