@@ -9,6 +9,10 @@ docs/design/embedded-policy.md):
 * output projections start at zero, the activation is a squared ReLU, the head is not tied.
 
 Shapes: B rows, T tokens, V words, H heads of width D = width / heads. Everything is float32.
+
+``hidden`` is the plain pass over whole sequences: the warm start and the tests use it. The cached
+sampler (cache.py) and the packed update (packed.py) take the same blocks through their own order of
+tokens, and must give the same numbers.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from trainer.engines.local.functional import rms_norm, rotate, squared_relu
+from trainer.errors import InputError
 
 PAD_ID = 0
 
@@ -42,26 +49,29 @@ class ModelConfig:
         return asdict(self)
 
 
-def rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Turn the first half of each head's channels by position.
+class RMSNorm(nn.Module):
+    """Divide by the root mean square over the last dimension, times a learnt scale."""
 
-    ``x`` [..., T, D]; ``cosines`` and ``sines`` [..., T, D / 4].
-    """
-    quarter = cosines.shape[-1]
-    first, second, still = x[..., :quarter], x[..., quarter : 2 * quarter], x[..., 2 * quarter :]
-    turned = (first * cosines - second * sines, second * cosines + first * sines, still)
-    return torch.cat(turned, dim=-1)
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rms_norm(x, self.weight)
 
 
 class Block(nn.Module):
-    """Attention and MLP, each behind an RMS norm and added to the stream."""
+    """Attention and MLP, each behind an RMS norm and added to the stream.
+
+    The attention itself is the caller's, who knows how the sequences lie.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         width = config.width
         self.heads = config.heads
-        self.attention_norm = nn.RMSNorm(width)
-        self.mlp_norm = nn.RMSNorm(width)
+        self.attention_norm = RMSNorm(width)
+        self.mlp_norm = RMSNorm(width)
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.attention_out = nn.Linear(width, width, bias=False)
         self.mlp_in = nn.Linear(width, config.mlp_ratio * width, bias=False)
@@ -69,22 +79,15 @@ class Block(nn.Module):
         nn.init.zeros_(self.attention_out.weight)
         nn.init.zeros_(self.mlp_out.weight)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values [B, H, T, D] of the stream ``x`` [B, T, width]."""
-        batch, length, width = x.shape
-        qkv = self.qkv(self.attention_norm(x))
-        query, key, value = (
-            qkv.view(batch, length, 3, self.heads, width // self.heads)
-            .permute(2, 0, 3, 1, 4)
-            .unbind(0)
-        )
-        return query, key, value
+    def project(self, x: Tensor) -> Tensor:
+        """Queries, keys and values [..., 3, H, D] of the stream ``x`` [..., width], not turned."""
+        qkv: Tensor = self.qkv(self.attention_norm(x))
+        return qkv.unflatten(-1, (3, self.heads, -1))
 
     def combine(self, x: Tensor, attended: Tensor) -> Tensor:
-        """Add what attention gathered (``attended`` [B, H, T, D]) and the MLP's answer to ``x``."""
-        x = x + self.attention_out(attended.transpose(1, 2).flatten(2))
-        hidden = functional.relu(self.mlp_in(self.mlp_norm(x))).square()
-        out: Tensor = x + self.mlp_out(hidden)
+        """Add what attention gathered (``attended`` [..., H, D]) and the MLP's answer to ``x``."""
+        x = x + self.attention_out(attended.flatten(-2))
+        out: Tensor = x + self.mlp_out(squared_relu(self.mlp_in(self.mlp_norm(x))))
         return out
 
 
@@ -102,7 +105,7 @@ class TinyTransformer(nn.Module):
         self.previous = nn.Embedding(size, width)
         self.before_previous = nn.Embedding(size, width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.RMSNorm(width)
+        self.norm = RMSNorm(width)
         self.head = nn.Linear(width, size, bias=False)
         for embedding in (self.token, self.previous, self.before_previous):
             nn.init.normal_(embedding.weight, std=0.5)
@@ -111,33 +114,41 @@ class TinyTransformer(nn.Module):
         self.register_buffer("cosines", cosines, persistent=False)
         self.register_buffer("sines", sines, persistent=False)
 
-    def embed(self, tokens: Tensor, context: Tensor | None = None) -> Tensor:
-        """Embeddings [B, T, width] of ``tokens`` [B, T].
-
-        ``context`` [B, 2] are the two tokens before the first one; padding where there are none.
-        """
-        if context is None:
-            extended = functional.pad(tokens, (2, 0), value=PAD_ID)
-        else:
-            extended = torch.cat((context, tokens), dim=1)
+    def embed(self, tokens: Tensor, previous: Tensor, before_previous: Tensor) -> Tensor:
+        """Embeddings [..., width] of ``tokens`` [...] and the two before each; padding for none."""
         stream: Tensor = (
-            self.token(tokens)
-            + self.previous(extended[:, 1:-1])
-            + self.before_previous(extended[:, :-2])
+            self.token(tokens) + self.previous(previous) + self.before_previous(before_previous)
         )
         return stream
 
+    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines of ``positions`` [...], shaped [..., 1, D / 4] to meet the heads."""
+        return self.cosines[positions].unsqueeze(-2), self.sines[positions].unsqueeze(-2)
+
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Final states [B, T, width] of right-padded sequences ``tokens`` [B, T]."""
+        """Final states [B, T, width] of right-padded sequences ``tokens`` [B, T].
+
+        Raises InputError when they are longer than the context.
+        """
         length = tokens.shape[1]
-        cosines, sines = self.cosines[:length], self.sines[:length]
-        stream = self.embed(tokens)
-        for block in self.blocks:
-            query, key, value = block.project(stream)
-            attended = functional.scaled_dot_product_attention(
-                rotate(query, cosines, sines), rotate(key, cosines, sines), value, is_causal=True
+        if length > self.config.context:
+            raise InputError(
+                f"sequences longer than the context of {self.config.context} tokens",
+                field="tokens",
+                value=length,
             )
-            stream = block.combine(stream, attended)
+        extended = functional.pad(tokens, (2, 0), value=PAD_ID)
+        stream = self.embed(tokens, extended[:, 1:-1], extended[:, :-2])
+        cosines, sines = self.rotary(torch.arange(length, device=tokens.device))
+        for block in self.blocks:
+            query, key, value = block.project(stream).unbind(-3)
+            attended = functional.scaled_dot_product_attention(
+                rotate(query, cosines, sines).transpose(1, 2),
+                rotate(key, cosines, sines).transpose(1, 2),
+                value.transpose(1, 2),
+                is_causal=True,
+            )
+            stream = block.combine(stream, attended.transpose(1, 2))
         states: Tensor = self.norm(stream)
         return states
 
