@@ -1,7 +1,8 @@
 """The gate: which chunks of procedural text earn their place, told by a randomised experiment.
 
 A frozen checkpoint works on the validation tasks under randomly masked skills; a regression of the
-outcomes on the masks estimates what each chunk adds; a rule selects the next bank. Read in this order:
+outcomes on the masks estimates what each chunk adds; a rule selects the next bank. Read in this
+order:
 
 ``pool``        what is proposed: the current chunks and the candidates
 ``slots``       what is randomised: slots, their versions, the columns of the design

@@ -1,8 +1,8 @@
 """Randomised assignment: which versions each masked rollout of a task shows.
 
-The published rule draws each slot's state from a hash of mask seed, task, sample and slot, uniformly
-over absent and its versions. Nothing is stored that could not be drawn again, so the hash of the
-assignment stands for the whole design. Specification: gate-analysis.md §3.
+The published rule draws each slot's state from a hash of mask seed, task, sample and slot,
+uniformly over absent and its versions. Nothing is stored that could not be drawn again, so the hash
+of the assignment stands for the whole design. Specification: gate-analysis.md §3.
 
 The standard profile makes its rows by another rule (``standard.design``) and keeps them in the same
 values.

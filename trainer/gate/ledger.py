@@ -1,8 +1,8 @@
 """The proposal ledger: what became of every candidate of an experiment, gate after gate.
 
-One row a candidate, in the order of first proposal. The analyst appends proposals; each gate attaches
-results, to new candidates and to earlier ones that are active now. The ledger is shown to the compiler
-and never to the policy. Specification: gate-analysis.md §9.
+One row a candidate, in the order of first proposal. The analyst appends proposals; each gate
+attaches results, to new candidates and to earlier ones that are active now. The ledger is shown to
+the compiler and never to the policy. Specification: gate-analysis.md §9.
 """
 
 from __future__ import annotations

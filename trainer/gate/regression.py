@@ -5,11 +5,11 @@ bare one. The model of the published gate is
 
     y_i = C_i' beta + e_i,
 
-no intercept: a prompt without any chunk is the bare prompt, so its expected difference is zero. beta_j
-is then what showing version j adds, averaged over the masks of the others.
+no intercept: a prompt without any chunk is the bare prompt, so its expected difference is zero.
+beta_j is then what showing version j adds, averaged over the masks of the others.
 
-Standard errors are HC3 (MacKinnon & White 1985): residual variances may differ between rows, as they do
-for outcomes between 0 and 1, and each residual is inflated by its leverage h,
+Standard errors are HC3 (MacKinnon & White 1985): residual variances may differ between rows, as
+they do for outcomes between 0 and 1, and each residual is inflated by its leverage h,
 
     V = (C'C)^-1 [ sum_i C_i C_i' e_i^2 / (1 - h_i)^2 ] (C'C)^-1.
 
@@ -50,7 +50,7 @@ class Fit:
     def standard_error(self) -> Array:
         """HC3 standard errors."""
         diagonal = np.diagonal(self.covariance, axis1=1, axis2=2)
-        return np.sqrt(np.maximum(diagonal, 0.0)).T
+        return np.asarray(np.sqrt(np.maximum(diagonal, 0.0)).T)
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Lower and upper ends of the t intervals."""
@@ -62,7 +62,7 @@ class Fit:
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(self.beta) / self.standard_error
         t = np.where(self.beta == 0.0, 0.0, t)
-        return 2.0 * stats.t.sf(t, self.degrees_of_freedom)
+        return np.asarray(2.0 * stats.t.sf(t, self.degrees_of_freedom))
 
 
 def least_squares(X: Array, Y: Array) -> Fit:

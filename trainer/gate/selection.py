@@ -1,7 +1,7 @@
 """The published selection rule: rewrite winners, then strictly positive, then the best few.
 
-It looks at point estimates only and admits a useless chunk half of the time; the ``standard`` profile
-asks for evidence instead. Specification: gate-analysis.md §7.
+It looks at point estimates only and admits a useless chunk half of the time; the ``standard``
+profile asks for evidence instead. Specification: gate-analysis.md §7.
 """
 
 from __future__ import annotations

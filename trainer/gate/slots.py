@@ -1,8 +1,9 @@
 """Slots: what a gate randomises, and the columns of its design.
 
-A slot is a place in the skill. It holds an active chunk and all rewrites aimed at it, or one addition;
-at any time it shows one of its versions or is absent, so that two versions of a chunk never meet in
-one prompt. Every version has one 0/1 column; absence has none. Specification: gate-analysis.md §2.
+A slot is a place in the skill. It holds an active chunk and all rewrites aimed at it, or one
+addition; at any time it shows one of its versions or is absent, so that two versions of a chunk
+never meet in one prompt. Every version has one 0/1 column; absence has none. Specification:
+gate-analysis.md §2.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from trainer.skills.types import Chunk
 class Intervention:
     """One version of one slot: a concrete text whose effect is estimated.
 
-    ``order`` is the 1-based place of its slot in the prompt. ``chunk`` is the text as prompts show it,
-    under the intervention's own id; a winner is stored under ``logical_chunk_id``.
+    ``order`` is the 1-based place of its slot in the prompt. ``chunk`` is the text as prompts show
+    it, under the intervention's own id; a winner is stored under ``logical_chunk_id``.
     """
 
     kind: Literal["current", "candidate"]

@@ -1,0 +1,238 @@
+"""The files of a finished gate: contributions, next bank, its readable twin, manifest.
+
+Schemas, key order and hashes are the published ones, so that imported and own gates read alike.
+What the published schemas have no place for (standard errors, intervals, p-values) lies beside them
+in ``inference.json``. Specification: gate-analysis.md §8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.canonical import fingerprint, utc_now
+from trainer.gate.pool import CandidatePool
+from trainer.gate.regression import Array, Fit
+from trainer.gate.selection import Selection, next_chunks
+from trainer.gate.slots import Layout
+from trainer.skills.bank import bank_document
+
+Json = Mapping[str, Any]
+
+CONTRIBUTIONS_SCHEMA = "shopsimrl-online-chunk-contributions-v2"
+MANIFEST_SCHEMA = "shopsimrl-online-validation-gate-v2"
+INFERENCE_SCHEMA = "intraskill-gate-inference-v1"
+ESTIMATOR_NAME = "paired_delta_ols_main_effects_no_intercept"
+ESTIMATOR: Json = {
+    "name": ESTIMATOR_NAME,
+    "formula": "R_i - B_i = C_i^T beta + epsilon_i",
+    "fit_intercept": False,
+    "baseline": "same_task_bare_validation",
+    "primary_outcome": "reward",
+    "rewrite_rule": "mutually_exclusive_family_argmax_old_on_tie",
+    "selection_rule": "rewrite_winners_then_strictly_positive_top_k",
+}
+PROTOCOL: Json = {
+    "masked_rollouts_per_task": 1,
+    "reused_bare_rollouts_per_task": 1,
+    "masking": "uniform_absent_or_one_version_per_logical_slot",
+    "rewrite_treatment": "mutually_exclusive_absent_old_new",
+    "estimator": ESTIMATOR["name"],
+    "formula": ESTIMATOR["formula"],
+    "selection": "replacement_winner_then_strictly_positive_top_k",
+}
+NOTE = "> Active skill frozen by online randomized validation."
+EMPTY_NOTE = "No chunk was selected: the active skill is empty."
+
+
+def estimates(
+    fit: Fit, columns: Sequence[str], outcomes: Sequence[str], masked: Array, bare: Array
+) -> dict[str, Any]:
+    """Coefficients and means of every outcome; ``masked`` and ``bare`` are (n, m)."""
+    return {
+        outcome: {
+            "intercept": 0.0,
+            "coefficients": dict(zip(columns, fit.beta[:, m].tolist(), strict=True)),
+            "observations": len(masked),
+            "masked_mean": mean(masked[:, m]),
+            "bare_mean": mean(bare[:, m]),
+            "delta_mean": mean(masked[:, m] - bare[:, m]),
+        }
+        for m, outcome in enumerate(outcomes)
+    }
+
+
+def mean(values: Array) -> float:
+    """The mean by one sum in row order, which is how the published means were formed."""
+    return float(sum(values.tolist()) / len(values))
+
+
+def contributions_document(
+    layout: Layout,
+    selection: Selection,
+    *,
+    pool_sha256: str,
+    assignment_sha256: str,
+    requested: int,
+    dropped: Sequence[str],
+    budget: int,
+    estimated: Json,
+    observations_table: Sequence[Json],
+    bare_baseline: Json,
+    estimator: Json = ESTIMATOR,
+    schema: str = CONTRIBUTIONS_SCHEMA,
+) -> dict[str, Any]:
+    """``contributions.json``: every coefficient, its verdict and the data behind it."""
+    return {
+        "schema_version": schema,
+        "created_at": utc_now(),
+        "estimator": dict(estimator),
+        "pool_sha256": pool_sha256,
+        "assignment_sha256": assignment_sha256,
+        "observations": len(observations_table),
+        "requested_observations": requested,
+        "dropped_episode_ids": list(dropped),
+        "active_skill_budget": budget,
+        "selected_intervention_ids": list(selection.selected),
+        "selected_count": len(selection.selected),
+        "replacement_winners": dict(selection.winners),
+        "estimates": dict(estimated),
+        "contributions": [
+            contribution_row(layout, selection, name, estimated) for name in layout.columns
+        ],
+        "observations_table": list(observations_table),
+        "bare_baseline": dict(bare_baseline),
+    }
+
+
+def contribution_row(
+    layout: Layout, selection: Selection, name: str, estimated: Json
+) -> dict[str, Any]:
+    """One column: who it is, what it adds to the reward and to its parts, what became of it."""
+    intervention, verdict = layout.interventions[name], selection.verdicts[name]
+    return {
+        "intervention_id": name,
+        "kind": intervention.kind,
+        "logical_chunk_id": intervention.logical_chunk_id,
+        "operation": intervention.operation,
+        "order": intervention.order,
+        "coefficient": verdict.coefficient,
+        "rank": verdict.rank,
+        "status": verdict.status,
+        "auxiliary_coefficients": {
+            outcome: estimate["coefficients"][name]
+            for outcome, estimate in estimated.items()
+            if outcome != "reward"
+        },
+    }
+
+
+def inference_document(
+    layout: Layout, X: Array, fit: Fit, outcomes: Sequence[str], delta: Array
+) -> dict[str, Any]:
+    """``inference.json``: how sure each coefficient of a published gate is (HC3, t intervals)."""
+    low, high = fit.interval()
+    p = fit.p_value()
+    se = fit.standard_error
+    at = list(outcomes).index("reward")
+    half = 1.96 * float(np.std(delta[:, at], ddof=1)) / len(delta) ** 0.5
+    centre = mean(delta[:, at])
+    rows = [
+        {
+            "intervention_id": name,
+            "coefficient": float(fit.beta[j, at]),
+            "se": float(se[j, at]),
+            "ci95": [float(low[j, at]), float(high[j, at])],
+            "p": float(p[j, at]),
+            "with_n": int(X[:, j].sum()),
+            "without_n": int(len(X) - X[:, j].sum()),
+            "outcomes": {
+                outcome: {
+                    "coefficient": float(fit.beta[j, m]),
+                    "se": float(se[j, m]),
+                    "ci95": [float(low[j, m]), float(high[j, m])],
+                }
+                for m, outcome in enumerate(outcomes)
+            },
+        }
+        for j, name in enumerate(layout.columns)
+    ]
+    return {
+        "schema_version": INFERENCE_SCHEMA,
+        "created_at": utc_now(),
+        "profile": "published",
+        "standard_errors": "HC3",
+        "degrees_of_freedom": fit.degrees_of_freedom,
+        "delta": {"mean": centre, "ci95": [centre - half, centre + half]},
+        "rows": rows,
+    }
+
+
+def selected_bank(
+    layout: Layout,
+    selection: Selection,
+    pool: CandidatePool,
+    *,
+    assignment_sha256: str,
+    budget: int,
+    bare_baseline: Json,
+    estimator: Json = ESTIMATOR,
+) -> dict[str, Any]:
+    """The next bank's document."""
+    return bank_document(
+        next_chunks(layout, selection),
+        bank_version=f"online-{pool.round_id}-selected-v1",
+        metadata={
+            "round_id": pool.round_id,
+            "proposal_checkpoint": pool.proposal_checkpoint,
+            "pool_sha256": pool.pool_sha256,
+            "assignment_sha256": assignment_sha256,
+            "active_skill_budget": budget,
+            "selected_count": len(selection.selected),
+            "selected_intervention_ids": list(selection.selected),
+            "estimator": dict(estimator),
+            "bare_baseline": dict(bare_baseline),
+        },
+    )
+
+
+def skill_markdown(bank: Json) -> str:
+    """The bank as one readable text."""
+    texts = [skill["content"] for skill in bank["skills"]] or [EMPTY_NOTE]
+    return "\n\n".join(["# Shopping Skill", NOTE, *texts]) + "\n"
+
+
+def gate_manifest(
+    *,
+    status: str,
+    config: Json,
+    protocol: Json,
+    inputs: Json,
+    summary: Json | None,
+    outputs: Json | None,
+    extra: Json | None = None,
+) -> dict[str, Any]:
+    """``online_gate_manifest.json``. ``extra`` holds keys that the published schema lacks."""
+    return {
+        "schema_version": MANIFEST_SCHEMA,
+        "created_at": utc_now(),
+        "status": status,
+        "config": dict(config),
+        "protocol": dict(protocol),
+        "input": dict(inputs),
+        "summary": None if summary is None else dict(summary),
+        "output": None if outputs is None else dict(outputs),
+        **(extra or {}),
+    }
+
+
+def output_hashes(contributions: Json, bank: Json, ledger: Sequence[Json]) -> dict[str, Any]:
+    """Fingerprints of the parsed outputs. The contributions' hash covers its time as published."""
+    return {
+        "contributions_sha256": fingerprint(contributions),
+        "selected_skillbank_sha256": fingerprint(bank),
+        "proposal_ledger_sha256": fingerprint(list(ledger)),
+        "selected_chunk_ids": [skill["skill_id"] for skill in bank["skills"]],
+    }
