@@ -83,7 +83,6 @@ class RolloutConfig(Config):
     episodes_per_group: Annotated[int, Field(ge=2)] = 8
     max_turns: Count | None = None
     full_skill_retry: bool = True
-    keep_tied_when_insufficient: bool = True
     max_consecutive_failed_groups: Count = 8
     batch_size: Count = 256
 

@@ -2,9 +2,9 @@
 
 An engine receives whole conversations once (``begin``) and then only what is new, so that a token
 engine can keep its cache and an HTTP engine can keep its message list. Randomness belongs to the
-episode, never to the batch: two episodes with the same ``noise_key`` see the same random numbers at the
-same (turn, token) whatever else is in the batch. That makes runs resumable, and paired arms that share
-keys use common random numbers.
+episode, never to the batch: two episodes with the same ``noise_key`` see the same random numbers at
+the same (turn, token) whatever else is in the batch. That makes runs resumable, and paired arms
+that share keys use common random numbers.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ToolCall:
 class ModelTurn:
     """One sampled answer.
 
-    ``token_ids`` and ``log_probs`` are exactly what was sampled, never re-tokenised; empty for engines
-    that do not return them. ``tool_calls`` holds what the engine decoded from ``text``.
+    ``token_ids`` and ``log_probs`` are exactly what was sampled, never re-tokenised; empty for
+    engines that do not return them. ``tool_calls`` holds what the engine decoded from ``text``.
     """
 
     text: str
@@ -81,7 +81,7 @@ class PolicyBatch(Protocol):
         ...
 
     def extend(self, messages: Mapping[int, Sequence[Message]]) -> None:
-        """Append what followed the last turn. A row that is not named has ended; its memory is freed."""
+        """Append what followed the last turn. A row that is not named has ended and is freed."""
         ...
 
     def tokens(self, row: int) -> TokenRecord | None:
@@ -93,7 +93,7 @@ class Policy(Protocol):
     """A frozen checkpoint behind some engine."""
 
     def identity(self) -> Mapping[str, Any]:
-        """What identifies the policy in plans and traces: checkpoint id and hash, sampling settings."""
+        """What identifies the policy in plans and traces: checkpoint id, hash and sampling."""
         ...
 
     def begin(self, conversations: Sequence[Conversation]) -> PolicyBatch:

@@ -16,7 +16,7 @@ from trainer.skills.types import Chunk
 
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
-    """One episode of a plan; its seed follows from the experiment's seed, the task and the sample."""
+    """One episode of a plan; its seed follows from the experiment's seed, task and sample."""
 
     task_id: int
     sample_id: int
@@ -69,8 +69,8 @@ class EpisodeResult:
     """A finished episode.
 
     ``reward`` holds ``reward`` and every numeric ``r_*`` when the episode could be scored, else
-    nothing. ``tokens`` are the exact ones of the engine, or None where it has none. ``trace`` is the
-    JSON document that is written.
+    nothing. ``tokens`` are the exact ones of the engine, or None where it has none. ``trace`` is
+    the JSON document that is written.
     """
 
     request: EpisodeRequest

@@ -1,0 +1,257 @@
+"""The one episode: a state machine between a shop session and whatever generates the turns.
+
+It does no input or output and knows no engine. The driver asks ``begin`` for the conversation,
+``tools`` for the schemas of the page, hands each sampled turn to ``take`` and appends what comes
+back; None means that the episode has ended. Three kinds of bad luck are kept apart (environment.md
+§6.8, training.md §4.5):
+
+- a *protocol error* executes nothing, is answered with feedback on the same page, and costs a turn;
+- a *policy failure* (``generation_length``) and the *action limit* end the episode, scored zero;
+- a *technical failure* (shop, engine, numbers that cannot be true) ends it unscored.
+
+Every generated turn is recorded, malformed and truncated ones included.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.canonical import utc_now
+from trainer.rollout import traces
+from trainer.rollout.conversation import ConversationBuilder, Tools, shown_instruction
+from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord, ToolCall
+from trainer.rollout.types import EpisodeRequest, EpisodeResult
+from trainer.shop.session import ShopSession
+from trainer.shop.tools import ToolCallError, action_of
+from trainer.shop.types import Action, Observation, StepResult
+from trainer.shop.world import World
+
+
+class TechnicalFailure(Exception):
+    """The episode cannot go on through no fault of the policy."""
+
+    def __init__(self, category: str, message: str) -> None:
+        super().__init__(message)
+        self.category = category
+
+
+class Episode:
+    """One episode of ``request``; ``provenance`` are the trace sections that the run shares."""
+
+    def __init__(
+        self,
+        world: World,
+        builder: ConversationBuilder,
+        request: EpisodeRequest,
+        *,
+        provenance: Mapping[str, Any],
+        max_turns: int,
+        exact_tokens: bool = False,
+    ) -> None:
+        self.request = request
+        self.max_turns = max_turns
+        self._builder = builder
+        self._provenance = provenance
+        self._exact_tokens = exact_tokens
+        self._primary: str = world.profile.primary_reward
+        self._started = time.monotonic()
+        self._started_at = utc_now()
+        self._ended_at: str | None = None
+        self._duration_ms = 0.0
+        self._prompt: tuple[Message, ...] = ()
+        self._steps: list[dict[str, Any]] = []
+        self._final: StepResult | None = None
+        self._error: dict[str, Any] | None = None
+        self._task = world.task(request.job.task_id)
+        self._session = ShopSession(world, request.job.task_id, max_actions=max_turns)
+        self._page: Observation = self._session.reset()
+        self._first_state = self._page.state
+        self._text = self._page.text
+
+    def begin(self) -> Conversation:
+        """The prompt and the key of the episode's random numbers."""
+        self._prompt = self._builder.prompt(self._task, self.request.chunks, self._page)
+        self._text = self._prompt[-1].content
+        return Conversation(self._prompt, self.request.noise_key)
+
+    def tools(self) -> Tools:
+        """The schemas offered on the present page."""
+        return self._builder.tools(self._page.state)
+
+    def take(self, turn: ModelTurn) -> tuple[Message, ...] | None:
+        """Play one sampled turn. Returns the messages that follow it, or None at the end."""
+        step = _step_record(len(self._steps) + 1, self._text, turn)
+        self._steps.append(step)
+        try:
+            _check_engine(turn)
+            return self._play(turn, step)
+        except TechnicalFailure as failure:
+            self._fail(f"model_step_{len(self._steps)}", failure, failure.category)
+        except Exception as error:  # any fault of the shop makes this one episode unscored
+            self._fail(f"environment_step_{len(self._steps)}", error, "environment")
+        return None
+
+    def _play(self, turn: ModelTurn, step: dict[str, Any]) -> tuple[Message, ...] | None:
+        state = self._page.state
+        if turn.finish_reason == "length" and not self._builder.holds_a_call(turn):
+            step["policy_failure"] = {"code": "generation_length"}
+            self._end(self._session.terminate("generation_length"))
+            return None
+        try:
+            call = self._builder.call(turn, state)
+            step["model"]["tool_calls"] = [_call_record(call)]
+            action = action_of(call.name, call.arguments, state)
+        except ToolCallError as error:
+            return self._repair(turn, step, error)
+        return self._act(call, action, step)
+
+    def _act(
+        self, call: ToolCall, action: Action, step: dict[str, Any]
+    ) -> tuple[Message, ...] | None:
+        result = self._session.step(action)
+        step["action"] = str(action)
+        step["environment"] = {
+            "done": result.done,
+            "reward": result.reward,
+            "observation_state": result.observation.state,
+            "action_feedback": result.feedback,
+        }
+        self._page = result.observation
+        if result.done:
+            self._end(result)
+            return None
+        return self._go_on(self._builder.page(call, result.observation))
+
+    def _repair(
+        self, turn: ModelTurn, step: dict[str, Any], error: ToolCallError
+    ) -> tuple[Message, ...] | None:
+        messages = self._builder.feedback(turn, error.code, self._page.state)
+        step["protocol_error"] = {"code": error.code, "message": error.message}
+        step["protocol_feedback"] = messages[0].content
+        return self._go_on(messages)
+
+    def _go_on(self, messages: tuple[Message, ...]) -> tuple[Message, ...] | None:
+        if len(self._steps) >= self.max_turns:
+            self._end(self._session.terminate("action_limit"))
+            return None
+        self._text = messages[0].content
+        return messages
+
+    def _end(self, result: StepResult) -> None:
+        self._final = result
+        self._stop_clock()
+
+    def _fail(self, stage: str, error: Exception, category: str) -> None:
+        self._error = {
+            "stage": stage,
+            "type": type(error).__name__,
+            "message": str(error),
+            "category": category,
+            "traceback": traceback.format_exc(),
+        }
+        self._stop_clock()
+
+    def _stop_clock(self) -> None:
+        self._ended_at = utc_now()
+        self._duration_ms = (time.monotonic() - self._started) * 1000
+
+    def result(self, tokens: TokenRecord | None) -> EpisodeResult:
+        """The finished episode with its trace; ``tokens`` are the engine's, if it has any."""
+        final = None if self._final is None else _final_record(self._final)
+        reward = traces.score(final)
+        if reward is not None and traces.breaks_contract(reward, self._primary):
+            self._error = {
+                "stage": "scoring",
+                "type": "RewardContractError",
+                "message": f"reward {reward['reward']!r} is not {self._primary} "
+                f"{reward[self._primary]!r}",
+                "category": "contract",
+            }
+            reward = None
+        trace: dict[str, Any] = {
+            "schema_version": traces.SCHEMA,
+            "layout": traces.LAYOUT,
+            "episode_id": self.request.episode_id,
+            "status": "failed" if final is None else "completed",
+            "job": self.request.job.to_record(),
+            "provenance": {**self._provenance, "skills": self.request.skills},
+            "started_at": self._started_at,
+            "ended_at": self._ended_at,
+            "duration_ms": round(self._duration_ms, 3),
+            "reset": self._reset_record(),
+            "selected_skills": [chunk.to_record() for chunk in self.request.chunks],
+            "conversation": [_message_record(message) for message in self._prompt],
+            "steps": self._steps,
+            "final": final,
+            "error": self._error,
+            **self.request.extra,
+        }
+        if tokens is not None:
+            trace["tokens"] = traces.token_summary(tokens, exact=self._exact_tokens)
+        return EpisodeResult(self.request, trace, reward or {}, reward is not None, tokens)
+
+    def _reset_record(self) -> dict[str, Any]:
+        return {
+            "task_instruction": shown_instruction(self._task),
+            "user_persona": dict(self._task.persona),
+            "observation_state": self._first_state,
+        }
+
+
+def _check_engine(turn: ModelTurn) -> None:
+    """Refuse turns whose numbers cannot be trusted (training.md §4.5.5)."""
+    if turn.finish_reason == "abort":
+        raise TechnicalFailure("aborted", "the engine aborted the generation")
+    if len(turn.token_ids) != len(turn.log_probs):
+        raise TechnicalFailure(
+            "engine", f"{len(turn.token_ids)} tokens but {len(turn.log_probs)} log-probabilities"
+        )
+    if not all(map(math.isfinite, turn.log_probs)):
+        raise TechnicalFailure("engine", "a log-probability is not finite")
+
+
+def _step_record(index: int, text: str, turn: ModelTurn) -> dict[str, Any]:
+    usage = dict(turn.usage)
+    if turn.token_ids:
+        usage["completion_tokens"] = len(turn.token_ids)
+    return {
+        "step_index": index,
+        "observation": text,
+        "model": {
+            "content": turn.text,
+            "reasoning": turn.reasoning,
+            "tool_calls": [_call_record(call) for call in turn.tool_calls],
+            "finish_reason": turn.finish_reason,
+            "usage": usage,
+            "latency_ms": round(turn.latency_ms, 3),
+        },
+        "action": None,
+        "environment": None,
+    }
+
+
+def _call_record(call: ToolCall) -> dict[str, Any]:
+    return {"call_id": call.call_id, "name": call.name, "arguments": dict(call.arguments)}
+
+
+def _message_record(message: Message) -> dict[str, str]:
+    record = {"role": message.role, "content": message.content}
+    if message.tool_call_id is not None:
+        record["tool_call_id"] = message.tool_call_id
+    return record
+
+
+def _final_record(result: StepResult) -> dict[str, Any]:
+    return {
+        "done": result.done,
+        "reward": result.reward,
+        "reward_detail": dict(result.reward_detail),
+        "purchase": dict(result.purchase),
+        "goal": dict(result.goal),
+        "termination_reason": result.termination_reason,
+        "observation": result.observation.text,
+    }

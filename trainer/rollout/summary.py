@@ -1,0 +1,142 @@
+"""``summary.json`` of an evaluation: ``shopsimrl-eval-summary-v2``, rebuilt from its files alone.
+
+Only the plan's episodes count, and of each the last record. Means run over completed episodes; what
+has no value is null. Specification: environment.md §6.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.canonical import fingerprint, utc_now
+from trainer.files import read_json, read_jsonl
+from trainer.rollout.traces import is_complete, score, without_times
+from trainer.rollout.types import EpisodeJob
+
+SCHEMA = "shopsimrl-eval-summary-v2"
+TOKEN_KINDS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")
+
+
+def summarise(folder: Path) -> dict[str, Any]:
+    """The summary of the run in ``folder``. Raises InputError when it has no manifest."""
+    manifest = read_json(folder / "manifest.json")
+    planned = [EpisodeJob(**job).episode_id for job in manifest["plan"]["jobs"]]
+    latest: dict[str, Mapping[str, Any]] = {}
+    wanted = set(planned)
+    for trace in read_jsonl(folder / "traces.jsonl"):
+        if trace["episode_id"] in wanted:
+            latest[trace["episode_id"]] = trace
+    traces = [latest[episode_id] for episode_id in planned if episode_id in latest]
+    return {
+        "schema_version": SCHEMA,
+        "created_at": utc_now(),
+        "plan_fingerprint": manifest["plan_fingerprint"],
+        "results_sha256": fingerprint([_result_record(trace) for trace in traces]),
+        **summarise_traces(traces, requested=len(planned)),
+    }
+
+
+def summarise_traces(traces: Sequence[Mapping[str, Any]], *, requested: int) -> dict[str, Any]:
+    """The statistics of a list of traces, one for each episode."""
+    completed = [trace for trace in traces if is_complete(trace)]
+    rewards = [reward for trace in completed if (reward := score(trace["final"])) is not None]
+    return {
+        "counts": {
+            "requested": requested,
+            "trace_files": len(traces),
+            "completed": len(completed),
+            "failed": len(traces) - len(completed),
+            "scored": len(rewards),
+            "coverage": len(completed) / requested if requested else None,
+        },
+        "primary": {
+            "reward_mean": _mean([reward["reward"] for reward in rewards]),
+            "reward_sem": _sem([reward["reward"] for reward in rewards]),
+            "success_rate": _mean([reward["r_success"] for reward in rewards]),
+        },
+        "reward_components": _component_means(rewards),
+        "behavior": _behavior(completed),
+        "cost": _cost(completed),
+        "errors": dict(
+            sorted(Counter(trace["error"]["type"] for trace in traces if trace["error"]).items())
+        ),
+    }
+
+
+def _result_record(trace: Mapping[str, Any]) -> Any:
+    """What an episode did and got, without times: the part that repeats must share."""
+    actions = [
+        [step["model"]["content"], step["action"], step.get("protocol_error")]
+        for step in trace["steps"]
+    ]
+    return without_times(
+        {"episode_id": trace["episode_id"], "steps": actions, "final": trace["final"]}
+    )
+
+
+def _component_means(rewards: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = sorted({name for reward in rewards for name in reward if name != "reward"})
+    return {
+        name: math.fsum(values) / len(values)
+        for name in names
+        if (values := [reward[name] for reward in rewards if name in reward])
+    }
+
+
+def _behavior(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    steps = [step for trace in traces for step in trace["steps"]]
+    feedback = [
+        step["environment"]["action_feedback"]
+        for step in steps
+        if step["environment"] is not None and step["environment"]["action_feedback"] is not None
+    ]
+    protocol_errors = sum("protocol_error" in step for step in steps)
+    policy_failures = sum("policy_failure" in step for step in steps)
+    invalid = sum(record["valid"] is False for record in feedback)
+    reasons = Counter(trace["final"]["termination_reason"] for trace in traces)
+    return {
+        "steps_mean": _mean([len(trace["steps"]) for trace in traces]),
+        "model_steps": len(steps),
+        "protocol_errors": protocol_errors,
+        "protocol_error_rate": _rate(protocol_errors, len(steps)),
+        "policy_failures": policy_failures,
+        "policy_failure_rate": _rate(policy_failures, len(steps)),
+        "invalid_action_rate": _rate(invalid, len(feedback)),
+        "invalid_actions": invalid,
+        "total_actions": len(feedback),
+        "termination_reasons": dict(sorted(reasons.items())),
+    }
+
+
+def _cost(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    tokens: Counter[str] = Counter()
+    for trace in traces:
+        for step in trace["steps"]:
+            for kind, count in step["model"]["usage"].items():
+                tokens[kind] += count
+    return {
+        "duration_ms_mean": _mean([trace["duration_ms"] for trace in traces]),
+        "tokens": {kind: tokens[kind] for kind in TOKEN_KINDS},
+    }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return math.fsum(listed) / len(listed) if listed else None
+
+
+def _sem(values: Sequence[float]) -> float | None:
+    """Standard error of the mean with n-1; None below two values."""
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return math.sqrt(variance / len(values))
+
+
+def _rate(count: int, total: int) -> float | None:
+    return count / total if total else None
