@@ -1,0 +1,96 @@
+"""How work flows: which stage comes next, how an attempt reaches the queue, how it is withdrawn.
+
+Used by the services, by the job that ends a stage and by the reconciler; records no audit by
+itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+
+from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.moves import move, new_attempt
+from intraskill_web.experiments.states import STAGE_ORDER
+from jobs import queue
+from jobs.transitions import ACTIVE, RoundState, State
+
+
+def new_round(experiment: Experiment, number: int) -> Round:
+    """A planned round with its six stages. Raises IntegrityError if it exists."""
+    round_ = Round.objects.create(experiment=experiment, number=number)
+    for kind in STAGE_ORDER:
+        Stage.objects.create(round=round_, kind=kind)
+    return round_
+
+
+def advance(experiment: Experiment, *, into_next_round: bool = False) -> Stage | None:
+    """Request the next piece of work: the first stage that has not succeeded, or the next round's.
+
+    None when everything planned is done, or the experiment is to wait there: a next round begins
+    by itself only with ``auto_continue``, unless ``into_next_round`` asks for it. Call in a
+    transaction.
+    """
+    experiment.refresh_from_db()
+    if experiment.pause_after_stage:
+        return None
+    round_ = experiment.rounds.order_by("-number").first()
+    if round_ is None or round_.state == RoundState.SUCCEEDED:
+        number = 0 if round_ is None else round_.number + 1
+        wanted = experiment.auto_continue or into_next_round or round_ is None
+        if number >= experiment.rounds_planned or not wanted:
+            return None
+        round_ = new_round(experiment, number)
+    stage = round_.stages.exclude(state=State.SUCCEEDED).order_by("position").first()
+    if stage is None or stage.state in ACTIVE:
+        return None
+    request(stage)
+    return stage
+
+
+def request(stage: Stage) -> Attempt:
+    """A new attempt at ``stage``, in the queue after the transaction."""
+    attempt = new_attempt(stage)
+    hand_in(attempt)
+    return attempt
+
+
+def hand_in(attempt: Attempt) -> None:
+    """Make the next job of an attempt and enqueue it after the transaction.
+
+    A job that was made before loses its claim: only the job named in the row may watch.
+    """
+    attempt.executions += 1
+    attempt.job_id = queue.job_id_of(attempt.pk, attempt.executions)
+    attempt.save(update_fields=["executions", "job_id", "updated_at"])
+    job_id = attempt.job_id
+    queue.enqueue_on_commit(
+        attempt.pk, job_id, lambda: _mark_queued(attempt.pk, job_id)
+    )  # fmt: skip
+
+
+def _mark_queued(attempt_id: int, job_id: str) -> None:
+    attempt = Attempt.objects.get(pk=attempt_id)
+    if attempt.state == State.REQUESTED:
+        move(attempt, State.QUEUED, job_id=job_id, message="waiting for a worker")
+
+
+def active_attempt(experiment: Experiment) -> Attempt | None:
+    """The one attempt of the experiment that is not over, if any."""
+    return (
+        Attempt.objects.filter(stage__round__experiment=experiment, state__in=ACTIVE)
+        .select_related("stage__round__experiment")
+        .first()
+    )
+
+
+def stop_attempt(attempt: Attempt, reason: str) -> bool:
+    """Move towards ``stopped``: at once if no worker took it, else through its watcher."""
+    if attempt.state in (State.REQUESTED, State.QUEUED):
+        job_id = attempt.job_id
+        if move(attempt, State.STOPPED, stop_reason=reason, message="stopped before it started"):
+            transaction.on_commit(partial(queue.withdraw, job_id))
+            return True
+        attempt.refresh_from_db()  # a worker took it meanwhile
+    return move(attempt, State.STOPPING, stop_reason=reason, message="stopping")

@@ -1,0 +1,219 @@
+"""What people may do with an experiment.
+
+Every action checks the rules, writes the audit trail and hands work to the queue after its
+transaction; pages, commands and the JSON API all come through here.
+
+Refusals are InputErrors: they say what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, transaction
+
+from intraskill_web.core import audit
+from intraskill_web.experiments.flow import (
+    active_attempt,
+    advance,
+    new_round,
+    request,
+    stop_attempt,
+)
+from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.states import STAGE_ORDER
+from jobs.transitions import RESUMABLE, RoundState
+from trainer.canonical import fingerprint
+from trainer.config import ExperimentConfig
+from trainer.errors import InputError
+from trainer.files import write_json
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+
+def create_experiment(
+    config: ExperimentConfig, *, actor: AbstractBaseUser | None = None
+) -> Experiment:
+    """Freeze ``config`` into a run folder, with copies of the first bank and checkpoint.
+
+    Raises InputError when the name is taken or a file is missing.
+    """
+    for path in (config.start.skillbank, config.start.checkpoint):
+        if not path.exists():
+            raise InputError("no such file", file=path, field="start")
+    with transaction.atomic():
+        if Experiment.objects.filter(name=config.name).exists():
+            raise InputError(
+                "an experiment of this name exists",
+                field="name",
+                value=config.name,
+                remedy="Choose another name, or resume that experiment",
+            )
+        experiment = Experiment(
+            name=config.name,
+            engine=config.engine,
+            seed=config.seed,
+            rounds_planned=config.rounds,
+            owner_id=actor.pk if actor else None,
+        )
+        frozen = _freeze(config, experiment.folder)
+        experiment.config = frozen.model_dump(mode="json")
+        experiment.config_sha256 = fingerprint(experiment.config)
+        experiment.save()
+        audit.record(
+            "experiment.create",
+            actor=actor,
+            experiment=experiment.name,
+            config_sha256=experiment.config_sha256,
+        )
+    return experiment
+
+
+def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            "the run folder is not empty",
+            file=folder,
+            remedy="Import it with import_run, or choose another name",
+        )
+    start = folder / "start"
+    start.mkdir(parents=True)
+    shutil.copyfile(config.start.skillbank, start / "skillbank.json")
+    shutil.copytree(config.start.checkpoint, start / "checkpoint")
+    relative = config.start.model_copy(
+        update={"skillbank": Path("start/skillbank.json"), "checkpoint": Path("start/checkpoint")}
+    )
+    frozen = config.model_copy(update={"start": relative})
+    write_json(folder / "experiment.json", frozen.model_dump(mode="json"))
+    return frozen
+
+
+def start_round(
+    experiment: Experiment, number: int | None = None, *, actor: AbstractBaseUser | None = None
+) -> Round:
+    """Begin the next round (or exactly round ``number``). Of two starts at once one is refused."""
+    try:
+        with transaction.atomic():
+            last = experiment.rounds.order_by("-number").first()
+            following = 0 if last is None else last.number + 1
+            _refuse_start(experiment, last, following, number)
+            round_ = new_round(experiment, following)
+            _unpause(experiment)
+            audit.record(
+                "round.start", actor=actor, experiment=experiment.name, subject=f"round {following}"
+            )
+            request(round_.stages.get(kind=STAGE_ORDER[0]))
+    except IntegrityError as error:
+        raise InputError("this round was started a moment ago", field="round") from error
+    return round_
+
+
+def _refuse_start(
+    experiment: Experiment, last: Round | None, following: int, number: int | None
+) -> None:
+    if number is not None and number != following:
+        raise InputError(
+            f"the next round is {following}", field="round", value=number,
+            remedy="Rounds run in order; resume an earlier one with round_resume",
+        )  # fmt: skip
+    if last is not None and last.state != RoundState.SUCCEEDED:
+        raise InputError(
+            f"round {last.number} is {last.state}", field="round", value=following,
+            remedy="Wait for it, or resume it with round_resume",
+        )  # fmt: skip
+    if following >= experiment.rounds_planned:
+        raise InputError(
+            f"all {experiment.rounds_planned} planned rounds are finished",
+            field="round",
+            value=following,
+        )
+
+
+def stop_round(
+    experiment: Experiment, *, actor: AbstractBaseUser | None = None, reason: str = "operator"
+) -> bool:
+    """Ask the active attempt to stop; False if nothing was active. It can be resumed later."""
+    with transaction.atomic():
+        attempt = active_attempt(experiment)
+        if attempt is None:
+            return False
+        if not stop_attempt(attempt, reason):
+            return False
+        audit.record("round.stop", actor=actor, experiment=experiment.name, subject=str(attempt))
+    return True
+
+
+def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = None) -> Stage:
+    """Go on where the experiment ended: a new attempt at the stage that did not succeed."""
+    try:
+        with transaction.atomic():
+            if active_attempt(experiment) is not None:
+                raise InputError("the round is already active", field="round")
+            _unpause(experiment)
+            stage = advance(experiment, into_next_round=True)
+            if stage is None:
+                raise InputError("nothing is left to do", field="round")
+            audit.record(
+                "round.resume", actor=actor, experiment=experiment.name, subject=str(stage)
+            )
+    except IntegrityError as error:
+        raise InputError("this round was resumed a moment ago", field="round") from error
+    return stage
+
+
+def retry_stage(stage: Stage, *, actor: AbstractBaseUser | None = None) -> Attempt:
+    """A new attempt at a stage that ended without success. Raises InputError otherwise."""
+    try:
+        with transaction.atomic():
+            stage.refresh_from_db()
+            if stage.state not in RESUMABLE:
+                raise InputError(
+                    f"a stage that is {stage.state or 'not begun'} cannot be tried again",
+                    field="stage",
+                    value=stage.kind,
+                )
+            attempt = request(stage)
+            audit.record(
+                "stage.retry", actor=actor, experiment=stage.round.experiment.name,
+                subject=str(attempt),
+            )  # fmt: skip
+    except IntegrityError as error:
+        raise InputError("this stage was tried again a moment ago", field="stage") from error
+    return attempt
+
+
+def pause_after_stage(
+    experiment: Experiment, pause: bool, *, actor: AbstractBaseUser | None = None
+) -> None:
+    """Finish the running stage and start no other; or take that back."""
+    with transaction.atomic():
+        experiment.pause_after_stage = pause
+        experiment.save(update_fields=["pause_after_stage", "updated_at"])
+        audit.record(
+            "experiment.pause" if pause else "experiment.unpause",
+            actor=actor,
+            experiment=experiment.name,
+        )
+
+
+def set_rounds_planned(
+    experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
+) -> None:
+    """Plan more rounds, or fewer, but not fewer than have begun."""
+    begun = experiment.rounds.count()
+    if rounds < max(1, begun):
+        raise InputError(f"{begun} rounds have begun", field="rounds", value=rounds)
+    with transaction.atomic():
+        experiment.rounds_planned = rounds
+        experiment.save(update_fields=["rounds_planned", "updated_at"])
+        audit.record(
+            "experiment.rounds", actor=actor, experiment=experiment.name, rounds=rounds
+        )  # fmt: skip
+
+
+def _unpause(experiment: Experiment) -> None:
+    experiment.pause_after_stage = False
+    experiment.save(update_fields=["pause_after_stage", "updated_at"])

@@ -1,0 +1,167 @@
+"""The only door to rq: hand an attempt to a worker, take it back, ask how the queue is.
+
+A job carries nothing but ids as JSON; the database holds the truth, so an empty queue loses
+nothing: the reconciler hands in again what is missing. Timeouts are always explicit (rq's own
+default would end a training run after three minutes), job ids are made once and never again, and
+no registry is read in a way that runs rq's clean-up inside a page.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.conf import settings
+from django.db import transaction
+from redis import Redis
+from redis.exceptions import RedisError
+from rq import Queue, Worker
+from rq.exceptions import DuplicateJobError, NoSuchJobError
+from rq.job import Job, JobStatus
+from rq.serializers import JSONSerializer
+from rq.worker import BaseWorker
+
+from intraskill_web import home
+
+RUN_ATTEMPT = "jobs.runner.run_attempt"
+STAGES = "stages"
+NO_TIMEOUT = -1
+RESULT_TTL_S = 86_400
+FAILURE_TTL_S = 7 * 86_400
+CONNECT_TIMEOUT_S = 2.0
+WAITING = (JobStatus.QUEUED, JobStatus.DEFERRED, JobStatus.SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A worker that is registered with the queue."""
+
+    name: str
+    host: str
+    pid: int
+    state: str
+    job_id: str | None
+    heartbeat: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """How the queue is now; ``error`` says why it is down."""
+
+    up: bool
+    waiting: int
+    workers: tuple[WorkerInfo, ...]
+    error: str = ""
+
+
+def connection() -> Redis:
+    """A connection that fails within seconds instead of hanging when the queue is down."""
+    return Redis.from_url(settings.REDIS_URL, socket_connect_timeout=CONNECT_TIMEOUT_S)
+
+
+def job_id_of(attempt_id: int, execution: int) -> str:
+    """The id of one execution of one attempt; equal in no other home that shares the server."""
+    return f"{home.short_id(settings.INTRASKILL_HOME)}-attempt-{attempt_id}-{execution}"
+
+
+def enqueue_on_commit(
+    attempt_id: int, job_id: str, done: Callable[[], None], *, queue: str = STAGES
+) -> None:
+    """After the transaction, hand the attempt in and call ``done``.
+
+    When the queue is down nothing is raised: the attempt stays ``requested`` and the reconciler
+    hands it in once the queue is back.
+    """
+    transaction.on_commit(partial(_enqueue, attempt_id, job_id, done, queue), robust=True)
+
+
+def _enqueue(attempt_id: int, job_id: str, done: Callable[[], None], queue: str) -> None:
+    try:
+        enqueue(attempt_id, job_id, queue=queue)
+    except RedisError:
+        return
+    done()
+
+
+def enqueue(attempt_id: int, job_id: str, *, queue: str = STAGES) -> bool:
+    """Hand the attempt in now; False if this execution was handed in before. Raises RedisError."""
+    try:
+        _queue(queue).enqueue_call(
+            RUN_ATTEMPT,
+            args=(attempt_id, job_id),
+            timeout=NO_TIMEOUT,
+            result_ttl=RESULT_TTL_S,
+            failure_ttl=FAILURE_TTL_S,
+            job_id=job_id,
+            unique=True,
+            description=f"attempt {attempt_id}",
+        )
+    except DuplicateJobError:
+        return False
+    return True
+
+
+def withdraw(job_id: str) -> None:
+    """Take a waiting job out of the queue; nothing happens if it is gone or the queue is down."""
+    try:
+        Job.fetch(job_id, connection=connection(), serializer=JSONSerializer).delete()
+    except (NoSuchJobError, RedisError):
+        return
+
+
+def is_waiting(job_id: str, *, queue: str = STAGES) -> bool:
+    """Whether the job waits for a worker. Raises RedisError when the queue is down."""
+    try:
+        job = Job.fetch(job_id, connection=connection(), serializer=JSONSerializer)
+    except NoSuchJobError:
+        return False
+    if job.get_status(refresh=False) not in WAITING:
+        return False
+    return _queue(queue).get_job_position(job_id) is not None
+
+
+def status(*, queue: str = STAGES) -> QueueStatus:
+    """The queue as it is now. Never raises: a queue that is down says so."""
+    try:
+        link = connection()
+        waiting = _queue(queue, link).count
+        workers = tuple(_info(worker) for worker in Worker.all(connection=link))
+    except RedisError as error:
+        return QueueStatus(up=False, waiting=0, workers=(), error=str(error))
+    return QueueStatus(up=True, waiting=waiting, workers=workers)
+
+
+def work(*, queue: str = STAGES) -> None:
+    """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse."""
+    link = Redis.from_url(settings.REDIS_URL)
+    worker = Worker(
+        [_queue(queue, link)],
+        connection=link,
+        serializer=JSONSerializer,
+        job_monitoring_interval=5,
+        worker_ttl=60,
+    )
+    worker.work(with_scheduler=False, logging_level="WARNING")
+
+
+def _queue(name: str, link: Redis | None = None) -> Queue:
+    return Queue(
+        name,
+        connection=link or connection(),
+        serializer=JSONSerializer,
+        default_timeout=NO_TIMEOUT,
+    )
+
+
+def _info(worker: BaseWorker) -> WorkerInfo:
+    return WorkerInfo(
+        name=worker.name,
+        host=worker.hostname or socket.gethostname(),
+        pid=worker.pid or 0,
+        state=str(worker.get_state()),
+        job_id=worker.get_current_job_id(),
+        heartbeat=worker.last_heartbeat,
+    )
