@@ -1,0 +1,104 @@
+"""Everything a launch refuses before it starts, one rule at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
+from trainer.engines.slime.checks import failures
+from trainer.engines.slime.refusals import launch_checks
+from trainer.engines.slime.variables import load_slime_config
+
+
+def refused(path, environ=None, which=lambda name: f"/usr/bin/{name}"):
+    environ = environ or {}
+    config, _ = load_slime_config(path, environ)
+    return {check.name for check in failures(launch_checks(config, environ, which=which))}
+
+
+def test_a_whole_launch_is_accepted(tmp_path):
+    assert refused(make_launch(tmp_path)) == set()
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"NUM_GPUS": "3"}, "gpus.trainer_tp"),
+        ({"ROLLOUT_TP_SIZE": "3"}, "gpus.rollout_tp"),
+        ({"OVER_SAMPLING_BATCH_SIZE": "8"}, "batch.wave"),
+        ({"GLOBAL_BATCH_SIZE": "48"}, "batch.updates"),
+        ({"GLOBAL_BATCH_SIZE": "4"}, "batch.whole_groups"),
+        ({"NUM_NODES": "2"}, "cluster.nodes"),
+        ({"MAX_TOKENS_PER_GPU": "32768"}, "tokens.bin"),
+        ({"ROLLOUT_MAX_RESPONSE_LEN": "24576"}, "tokens.response"),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "round.visible_gpus"),
+        ({"RESUME_ROUND": "4"}, "round.resume_round"),
+        ({"RESUME_ROUND": "1"}, "round.resume_point"),
+        ({"SHOPSIM_ENV_SLOTS": "40"}, "slots.budget"),
+        ({"TASK_DATA": "/nowhere.jsonl"}, "files.task_data"),
+        ({"SLIME_DIR": "/nowhere"}, "files.slime_train"),
+        ({"MEGATRON_PATH": "/nowhere"}, "files.megatron"),
+        ({"HF_CHECKPOINT": "/nowhere"}, "files.hf_checkpoint"),
+        ({"TRAIN_LOAD": "/nowhere"}, "files.load"),
+        ({"CUSTOM_CONFIG": "/nowhere"}, "files.custom_config"),
+        ({"USE_WANDB": "1", "HOME": "/nonexistent"}, "wandb.login"),
+    ],
+)
+def test_each_rule_refuses_by_name(tmp_path, monkeypatch, environ, name):
+    monkeypatch.setenv("HOME", str(tmp_path / "no-login-here"))
+    assert name in refused(make_launch(tmp_path), environ)
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "name"),
+    [
+        ("sampling", {"top_p": 0.9}, "sampling.full_distribution"),
+        ("sampling", {"top_k": 20}, "sampling.full_distribution"),
+        ("algorithm", {"use_tis": True, "use_rollout_logprobs": True}, "algorithm.one_correction"),
+    ],
+)
+def test_settings_that_break_the_sampling_contract_are_refused(tmp_path, section, values, name):
+    assert name in refused(make_launch(tmp_path, **{section: values}))
+
+
+def test_programs_that_are_not_installed_are_named(tmp_path):
+    path = make_launch(tmp_path)
+    assert refused(path, which=lambda name: None) == {"programs.ray", "programs.python3"}
+    remote = {"RAY_ADDRESS": "http://head:8265"}
+    assert refused(path, remote, which=lambda name: None) == {"programs.python3"}
+
+
+def test_round_zero_does_not_overwrite_an_earlier_run(tmp_path):
+    path = make_launch(tmp_path)
+    (tmp_path / "save").mkdir()
+    (tmp_path / "save" / "latest_checkpointed_iteration.txt").write_text("20")
+    assert refused(path) == {"round.fresh"}
+    assert refused(path, {"RESUME_ROUND": "1"}) == set()
+
+
+def test_a_tracker_that_names_no_iteration_is_refused(tmp_path):
+    path = make_launch(tmp_path)
+    (tmp_path / "save").mkdir()
+    (tmp_path / "save" / "latest_checkpointed_iteration.txt").write_text("release")
+    assert "round.tracker" in refused(path)
+
+
+def test_a_wrong_hook_setting_is_refused_with_its_key(tmp_path):
+    path = make_launch(tmp_path)
+    write_hooks(tmp_path, shopsim_episode_concurrency=True)
+    assert "hooks.settings" in refused(path)
+
+
+def test_sessions_inside_the_worker_need_no_slots(tmp_path):
+    path = make_launch(tmp_path)
+    write_hooks(tmp_path, shopsim_environment="in_process", shopsim_episode_concurrency=500)
+    assert refused(path) == set()
+
+
+def test_every_refusal_says_what_to_do(tmp_path):
+    path = make_launch(tmp_path, sampling={"top_p": 0.5})
+    environ = {"NUM_GPUS": "3", "GLOBAL_BATCH_SIZE": "48"}
+    config, _ = load_slime_config(path, environ)
+    for check in failures(launch_checks(config, environ)):
+        assert check.remedy, check.name
+        assert check.detail, check.name
