@@ -7,7 +7,7 @@ follows environment.md §3.1: tasks, prices, images and variant ids are never se
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
 from trainer.canonical import fingerprint
@@ -35,8 +35,8 @@ class Catalogue:
         entries: Iterable[tuple[Product, Document]],
         profile: ShopProfile,
         *,
-        sha256: str,
         source: str,
+        sha256: str = "",
     ) -> Catalogue:
         """A catalogue of products and the documents they are found by."""
         builder = IndexBuilder(profile.field_weights)
@@ -58,6 +58,10 @@ class Catalogue:
             sha256=fingerprint([asdict(product) for product in listed]),
             source=source,
         )
+
+    def identified(self, sha256: str) -> Catalogue:
+        """The same catalogue under the hash of its data, known only after reading it."""
+        return replace(self, sha256=sha256)
 
     def __len__(self) -> int:
         return len(self.products)

@@ -15,6 +15,7 @@ from trainer.shop.catalogue import Catalogue
 from trainer.shop.language import WordLanguage
 from trainer.shop.price import PriceResolution, PriceTable
 from trainer.shop.profiles import ShopProfile, profile_named
+from trainer.shop.splits import load_splits
 from trainer.shop.sponsored import SponsoredPlaces
 from trainer.shop.terms import term_extractor
 from trainer.shop.tokens import tokenise
@@ -171,10 +172,13 @@ class World:
         }
 
 
-def load_world(profile: str | ShopProfile, *, catalogue: Path | None = None) -> World:
+def load_world(
+    profile: str | ShopProfile, *, catalogue: Path | None = None, splits: Path | None = None
+) -> World:
     """The world of ``profile``: its built-in catalogue, or the published-schema file ``catalogue``.
 
-    Raises InputError for an unknown profile or an unusable file.
+    ``splits`` is a split file for that catalogue. Raises InputError for an unknown profile or an
+    unusable file.
     """
     settings = profile_named(profile) if isinstance(profile, str) else profile
     if settings.name == "mini":
@@ -188,4 +192,48 @@ def load_world(profile: str | ShopProfile, *, catalogue: Path | None = None) -> 
         from trainer.shop.mini.world import build_world
 
         return build_world(settings)
-    raise InputError("profile without a catalogue", field="profile", value=settings.name)
+    if catalogue is None:
+        return _bundled(settings)
+    from trainer.shop.records import load_archive
+
+    data = load_archive(catalogue, settings)
+    return World(settings, data.catalogue, data.tasks, _splits(splits, data.tasks, catalogue))
+
+
+def _bundled(profile: ShopProfile) -> World:
+    """The small synthetic catalogue that stands in for a data set."""
+    from trainer.shop.records import load_records
+    from trainer.shop.synthetic import SyntheticSettings, generate_records, records_sha256
+
+    records = list(generate_records(SyntheticSettings()))
+    data = load_records(records, profile, sha256=records_sha256(records), source="synthetic")
+    return World(profile, data.catalogue, data.tasks, _shares(data.tasks))
+
+
+def _shares(tasks: Mapping[int, Task]) -> dict[str, tuple[int, ...]]:
+    """Two thirds to train, a sixth each to val and test, by position."""
+    by_place: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    names = ("train", "train", "val", "train", "train", "test")
+    for place, task_id in enumerate(sorted(tasks)):
+        by_place[names[place % len(names)]].append(task_id)
+    return {name: tuple(ids) for name, ids in by_place.items()}
+
+
+def _splits(
+    path: Path | None, tasks: Mapping[int, Task], catalogue: Path
+) -> dict[str, tuple[int, ...]]:
+    """The splits of a file, checked against the tasks there are; all tasks without a file."""
+    if path is None:
+        return {"all": tuple(sorted(tasks))}
+    splits = load_splits(path).splits
+    for split in splits.values():
+        unknown = [task_id for task_id in split.task_ids if task_id not in tasks]
+        if unknown:
+            raise InputError(
+                f"{len(unknown)} tasks of the split are not in {catalogue.name}",
+                file=path,
+                field=f"splits.{split.name}.task_ids",
+                value=unknown[:5],
+                remedy="Use the split file that belongs to the catalogue",
+            )
+    return {name: split.task_ids for name, split in splits.items()}

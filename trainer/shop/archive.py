@@ -1,0 +1,135 @@
+"""Reads a catalogue archive: a JSON array of product records, plain or gzip, one record at a time.
+
+The array is decoded while it is read, so the archive never stands in memory as a whole, and the
+hash covers the decompressed bytes. A damaged archive is one error that names the file and the
+record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import InputError
+
+_CHUNK = 1 << 20
+_SPACE = " \t\r\n"
+_REMEDY = "Fetch the archive again and compare its SHA-256"
+
+
+class Archive:
+    """The records of one archive. ``sha256`` (decompressed JSON) is known after iterating."""
+
+    def __init__(self, path: Path, *, expected_sha256: str | None = None) -> None:
+        self.path = path
+        self.sha256 = ""
+        self._expected = expected_sha256
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield records in file order. Raises InputError for damage or an unexpected hash."""
+        digest = hashlib.sha256()
+        try:
+            with self._open() as stream:
+                yield from self._records(stream, digest.update)
+        except FileNotFoundError as error:
+            raise InputError("no such file", file=self.path) from error
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"damaged archive: {error}", file=self.path, remedy=_REMEDY) from error
+        self.sha256 = digest.hexdigest()
+        if self._expected not in (None, self.sha256):
+            raise InputError(
+                f"the data is not what was expected: SHA-256 must be {self._expected}",
+                file=self.path,
+                value=self.sha256,
+                remedy=_REMEDY,
+            )
+
+    def _open(self) -> BufferedIOBase:
+        with self.path.open("rb") as handle:
+            zipped = handle.read(2) == b"\x1f\x8b"
+        return gzip.open(self.path, "rb") if zipped else self.path.open("rb")
+
+    def _records(
+        self, stream: BufferedIOBase, seen: Callable[[bytes], None]
+    ) -> Iterator[dict[str, Any]]:
+        buffer = _Buffer(stream, seen, self.path)
+        if buffer.next_char() != "[":
+            raise InputError("a catalogue is a JSON array of products", file=self.path)
+        buffer.skip()
+        number = 0
+        while buffer.next_char() != "]":
+            record = buffer.value(number)
+            if not isinstance(record, dict):
+                raise InputError(
+                    "a product record must be an object",
+                    file=self.path,
+                    field=f"[{number}]",
+                    value=type(record).__name__,
+                )
+            yield record
+            number += 1
+            if buffer.next_char() == ",":
+                buffer.skip()
+            elif buffer.next_char() != "]":
+                raise buffer.broken(number, "expected ',' or ']'")
+        buffer.skip()
+        if buffer.next_char():
+            raise buffer.broken(number, "text after the end of the array")
+
+
+class _Buffer:
+    """Decoded text that grows as it is needed."""
+
+    def __init__(self, stream: BufferedIOBase, seen: Callable[[bytes], None], path: Path) -> None:
+        self._stream = stream
+        self._seen = seen
+        self._path = path
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._json = json.JSONDecoder()
+        self._text = ""
+        self._at = 0
+
+    def broken(self, number: int, reason: str) -> InputError:
+        return InputError(reason, file=self._path, field=f"[{number}]", remedy=_REMEDY)
+
+    def _grow(self) -> bool:
+        data = self._stream.read(_CHUNK)
+        self._seen(data)
+        try:
+            more = self._decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error}", file=self._path, remedy=_REMEDY) from error
+        self._text = self._text[self._at :] + more
+        self._at = 0
+        return bool(data)
+
+    def next_char(self) -> str:
+        """The next character that is not blank, without taking it; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+                self._at += 1
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._grow():
+                return ""
+
+    def skip(self) -> None:
+        self._at += 1
+
+    def value(self, number: int) -> Any:
+        """Decode the value that starts here."""
+        while True:
+            try:
+                value, self._at = self._json.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if not self._grow():
+                    raise self.broken(number, f"record ends too early: {error.msg}") from error
+            else:
+                return value
