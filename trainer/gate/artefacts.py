@@ -24,25 +24,6 @@ Json = Mapping[str, Any]
 CONTRIBUTIONS_SCHEMA = "shopsimrl-online-chunk-contributions-v2"
 MANIFEST_SCHEMA = "shopsimrl-online-validation-gate-v2"
 INFERENCE_SCHEMA = "intraskill-gate-inference-v1"
-ESTIMATOR_NAME = "paired_delta_ols_main_effects_no_intercept"
-ESTIMATOR: Json = {
-    "name": ESTIMATOR_NAME,
-    "formula": "R_i - B_i = C_i^T beta + epsilon_i",
-    "fit_intercept": False,
-    "baseline": "same_task_bare_validation",
-    "primary_outcome": "reward",
-    "rewrite_rule": "mutually_exclusive_family_argmax_old_on_tie",
-    "selection_rule": "rewrite_winners_then_strictly_positive_top_k",
-}
-PROTOCOL: Json = {
-    "masked_rollouts_per_task": 1,
-    "reused_bare_rollouts_per_task": 1,
-    "masking": "uniform_absent_or_one_version_per_logical_slot",
-    "rewrite_treatment": "mutually_exclusive_absent_old_new",
-    "estimator": ESTIMATOR["name"],
-    "formula": ESTIMATOR["formula"],
-    "selection": "replacement_winner_then_strictly_positive_top_k",
-}
 NOTE = "> Active skill frozen by online randomized validation."
 EMPTY_NOTE = "No chunk was selected: the active skill is empty."
 
@@ -73,6 +54,7 @@ def contributions_document(
     layout: Layout,
     selection: Selection,
     *,
+    estimator: Json,
     pool_sha256: str,
     assignment_sha256: str,
     requested: int,
@@ -81,7 +63,6 @@ def contributions_document(
     estimated: Json,
     observations_table: Sequence[Json],
     bare_baseline: Json,
-    estimator: Json = ESTIMATOR,
     schema: str = CONTRIBUTIONS_SCHEMA,
 ) -> dict[str, Any]:
     """``contributions.json``: every coefficient, its verdict and the data behind it."""
@@ -178,7 +159,7 @@ def selected_bank(
     assignment_sha256: str,
     budget: int,
     bare_baseline: Json,
-    estimator: Json = ESTIMATOR,
+    estimator: Json,
 ) -> dict[str, Any]:
     """The next bank's document."""
     return bank_document(
@@ -228,11 +209,19 @@ def gate_manifest(
     }
 
 
-def output_hashes(contributions: Json, bank: Json, ledger: Sequence[Json]) -> dict[str, Any]:
-    """Fingerprints of the parsed outputs. The contributions' hash covers its time as published."""
+def output_hashes(
+    contributions: Json, inference: Json, bank: Json, ledger: Sequence[Json]
+) -> dict[str, Any]:
+    """Fingerprints of the parsed outputs without their times: equal runs have equal ones."""
     return {
-        "contributions_sha256": fingerprint(contributions),
+        "contributions_sha256": fingerprint(without_time(contributions)),
+        "inference_sha256": fingerprint(without_time(inference)),
         "selected_skillbank_sha256": fingerprint(bank),
         "proposal_ledger_sha256": fingerprint(list(ledger)),
         "selected_chunk_ids": [skill["skill_id"] for skill in bank["skills"]],
     }
+
+
+def without_time(document: Json) -> Json:
+    """A document without the moment it was made at."""
+    return {key: value for key, value in document.items() if key != "created_at"}

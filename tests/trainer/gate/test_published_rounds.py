@@ -11,10 +11,11 @@ import pytest
 
 from trainer.canonical import fingerprint
 from trainer.files import read_json
-from trainer.gate.artefacts import ESTIMATOR, PROTOCOL, selected_bank, skill_markdown
+from trainer.gate.artefacts import selected_bank, skill_markdown
 from trainer.gate.assignment import assignment_document, design_matrix, draw_assignments
 from trainer.gate.ledger import append_proposals, attach_results, load_ledger
 from trainer.gate.pool import CandidatePool, candidate_id, load_pool
+from trainer.gate.published import ESTIMATOR, PROTOCOL
 from trainer.gate.selection import Selection, select
 from trainer.gate.slots import Layout, build_layout
 
@@ -127,6 +128,7 @@ def test_the_next_bank_and_its_text_are_the_published_ones(published: Path, numb
         assignment_sha256=ASSIGNMENTS[number],
         budget=10,
         bare_baseline=manifest["input"]["bare_baseline"],
+        estimator=ESTIMATOR,
     )
     assert fingerprint(bank) == BANKS[number] == manifest["output"]["selected_skillbank_sha256"]
     stored = read_json(folder / "selected_skillbank.json")
