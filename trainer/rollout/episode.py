@@ -18,7 +18,7 @@ import math
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from trainer.canonical import utc_now
 from trainer.rollout import traces
@@ -27,7 +27,7 @@ from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.session import ShopSession
 from trainer.shop.tools import ToolCallError, action_of
-from trainer.shop.types import Action, Observation, StepResult
+from trainer.shop.types import Action, Observation, StepResult, Task
 from trainer.shop.world import World
 
 
@@ -39,8 +39,22 @@ class TechnicalFailure(Exception):
         self.category = category
 
 
+class Session(Protocol):
+    """What an episode needs of a shop session; one inside this process is a ``ShopSession``."""
+
+    @property
+    def task(self) -> Task: ...
+    def reset(self) -> Observation: ...
+    def step(self, action: Action) -> StepResult: ...
+    def terminate(self, reason: Literal["action_limit", "generation_length"]) -> StepResult: ...
+
+
 class Episode:
-    """One episode of ``request``; ``provenance`` are the trace sections that the run shares."""
+    """One episode of ``request``; ``provenance`` are the trace sections that the run shares.
+
+    ``session`` is where it is played, a session of ``world`` by default; another one (a shop
+    service) may do input and output, then so do the constructor and ``take``.
+    """
 
     def __init__(
         self,
@@ -51,6 +65,7 @@ class Episode:
         provenance: Mapping[str, Any],
         max_turns: int,
         exact_tokens: bool = False,
+        session: Session | None = None,
     ) -> None:
         self.request = request
         self.max_turns = max_turns
@@ -66,9 +81,11 @@ class Episode:
         self._steps: list[dict[str, Any]] = []
         self._final: StepResult | None = None
         self._error: dict[str, Any] | None = None
-        self._task = world.task(request.job.task_id)
-        self._session = ShopSession(world, request.job.task_id, max_actions=max_turns)
+        self._session: Session = session or ShopSession(
+            world, request.job.task_id, max_actions=max_turns
+        )
         self._page: Observation = self._session.reset()
+        self._task = self._session.task
         self._first_state = self._page.state
         self._text = self._page.text
 
@@ -94,6 +111,10 @@ class Episode:
         except Exception as error:  # any fault of the shop makes this one episode unscored
             self._fail(f"environment_step_{len(self._steps)}", error, "environment")
         return None
+
+    def fail(self, category: str, error: Exception) -> None:
+        """End the episode unscored between two turns, because the next one could not be sampled."""
+        self._fail(f"model_step_{len(self._steps) + 1}", error, category)
 
     def _play(self, turn: ModelTurn, step: dict[str, Any]) -> tuple[Message, ...] | None:
         state = self._page.state
