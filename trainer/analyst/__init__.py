@@ -1,0 +1,1 @@
+"""From failed groups to proposed texts."""
