@@ -1,0 +1,187 @@
+"""A whole published gate on the small shop, with a policy that reads its chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.gate.scripted import HARMS, HELPS, IDLE, ScriptedPolicy
+from trainer.canonical import fingerprint
+from trainer.errors import IncompleteError, InputError
+from trainer.files import read_json, read_jsonl, write_json, write_jsonl
+from trainer.gate.config import GateConfig
+from trainer.gate.ledger import append_proposals
+from trainer.gate.pool import Candidate, candidate_id, parse_pool, pool_document
+from trainer.gate.run import MANIFEST, Gate
+from trainer.rollout.evaluate import Evaluation, Execution, build_plan
+from trainer.rollout.providers import NoSkills
+from trainer.shop.world import World, load_world
+from trainer.skills.bank import parse_bank
+from trainer.skills.curriculum import build_curriculum
+
+TASKS = 240
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return load_world("mini")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, world: World) -> Path:
+    """A round folder with pool, ledger and bare run."""
+    folder = tmp_path_factory.mktemp("round")
+    bank = parse_bank(
+        {
+            "skills": [
+                {"skill_id": name, "content": text, "metadata": {"estimated_effect": 0.1}}
+                for name, text in (("helps", HELPS), ("harms", HARMS))
+            ]
+        }
+    )
+    candidates = [Candidate(candidate_id("ADD", None, IDLE), "ADD", None, IDLE)]
+    pool = pool_document(
+        round_id="round-000", proposal_checkpoint="scripted", bank=bank, candidates=candidates
+    )
+    write_json(folder / "analysis" / "candidate_pool.json", pool)
+    write_jsonl(
+        folder / "analysis" / "proposal_ledger.jsonl", append_proposals([], parse_pool(pool))
+    )
+    policy = ScriptedPolicy()
+    plan = build_plan(
+        world, policy, NoSkills(), split="val", task_ids=world.split("val")[:TASKS], seed=1
+    )
+    Evaluation(world, policy, NoSkills(), plan, Execution(batch_size=64)).run(folder / "bare")
+    return folder
+
+
+@pytest.fixture
+def gate_dir(prepared: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    yield prepared / f"gate-{request.node.name[:60]}"
+
+
+def settings(prepared: Path, out: Path, **changes: Any) -> GateConfig:
+    return GateConfig(
+        **{
+            "stage": "gate",
+            "name": "gate",
+            "output_dir": out,
+            "candidate_pool": prepared / "analysis" / "candidate_pool.json",
+            "bare_run": prepared / "bare",
+            "policy": {"checkpoint": prepared},
+            "seed": 1,
+            "mask_seed": 2,
+            "tasks": TASKS,
+            "batch_size": 64,
+            **changes,
+        }
+    )
+
+
+def hashes(folder: Path) -> Json:
+    return dict(read_json(folder / MANIFEST)["output"])
+
+
+def test_a_gate_judges_chunks_by_what_they_do(prepared: Path, gate_dir: Path, world: World) -> None:
+    manifest = Gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
+    assert manifest["status"] == "complete"
+    contributions = read_json(gate_dir / "contributions.json")
+    rows = {row["intervention_id"]: row for row in contributions["contributions"]}
+    assert rows["helps"]["status"] == "selected"
+    assert rows["harms"]["status"] == "retired"
+    assert contributions["observations"] == contributions["requested_observations"] == TASKS
+    assert list(contributions["estimates"]) == sorted(contributions["estimates"])
+    inference = {r["intervention_id"]: r for r in read_json(gate_dir / "inference.json")["rows"]}
+    assert inference["helps"]["ci95"][0] > 0 > inference["harms"]["coefficient"]
+    assert inference["helps"]["with_n"] + inference["helps"]["without_n"] == TASKS
+    bank = read_json(gate_dir / "selected_skillbank.json")
+    assert manifest["output"]["selected_skillbank_sha256"] == fingerprint(bank)
+    assert bank["metadata"]["bare_baseline"]["run_dir"] == "bare"
+    built = build_curriculum(
+        parse_bank(bank), round_id="r", skill_free_probability=0.2, rho_min=0.2, rho_max=0.9
+    )
+    assert built.rho["helps"] == pytest.approx(0.9)
+    ledger = list(read_jsonl(gate_dir / "proposal_ledger.jsonl"))
+    assert len(ledger) == 1
+    assert ledger[0]["validation_result"] in ("selected", "non_positive")
+    assert read_json(gate_dir / "summary.json")["counts"]["completed"] == TASKS
+
+
+def test_an_interrupted_gate_continues_to_the_same_documents(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    whole = gate_dir / "whole"
+    config = settings(prepared, whole)
+    Gate(config, world, ScriptedPolicy()).run()
+    cut = settings(prepared, gate_dir / "cut")
+    with pytest.raises(KeyboardInterrupt):
+        Gate(cut, world, ScriptedPolicy(stop_after=1)).run()
+    resumed = ScriptedPolicy()
+    Gate(cut, world, resumed).run()
+    assert resumed.batches == 3
+    assert hashes(cut.output_dir) == hashes(whole)
+
+
+def test_a_finished_gate_plays_nothing_and_changes_nothing(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    config = settings(prepared, gate_dir)
+    Gate(config, world, ScriptedPolicy()).run()
+    before = {file.name: file.stat().st_mtime_ns for file in gate_dir.iterdir()}
+    again = ScriptedPolicy()
+    Gate(config, world, again).run()
+    assert again.batches == 0
+    assert {file.name: file.stat().st_mtime_ns for file in gate_dir.iterdir()} == before
+
+
+def test_below_the_coverage_nothing_is_selected(prepared: Path, world: World) -> None:
+    bare = prepared / "bare-cut"
+    write_json(bare / "manifest.json", read_json(prepared / "bare" / "manifest.json"))
+    traces = list(read_jsonl(prepared / "bare" / "traces.jsonl"))
+    write_jsonl(bare / "traces.jsonl", traces[1:])
+    strict = settings(prepared, prepared / "strict", bare_run=bare)
+    with pytest.raises(IncompleteError, match="239 of 240"):
+        Gate(strict, world, ScriptedPolicy()).run()
+    manifest = read_json(strict.output_dir / MANIFEST)
+    assert (manifest["status"], manifest["output"]) == ("incomplete", None)
+    assert not (strict.output_dir / "selected_skillbank.json").exists()
+    loose = settings(prepared, prepared / "loose", bare_run=bare, min_coverage=0.95)
+    manifest = Gate(loose, world, ScriptedPolicy()).run()
+    assert manifest["config"]["min_coverage"] == 0.95
+    contributions = read_json(loose.output_dir / "contributions.json")
+    assert contributions["dropped_episode_ids"] == [traces[0]["episode_id"]]
+
+
+def test_a_missing_or_foreign_bare_run_fails_before_anything_is_played(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    for change in ({"bare_run": prepared / "nowhere"}, {"tasks": TASKS - 1}, {"seed": 3}):
+        policy = ScriptedPolicy()
+        with pytest.raises(InputError):
+            Gate(settings(prepared, gate_dir, **change), world, policy).run()
+        assert policy.batches == 0
+    policy = ScriptedPolicy(checkpoint="another")
+    with pytest.raises(InputError, match=r"plan\.model"):
+        Gate(settings(prepared, gate_dir), world, policy).run()
+    assert not gate_dir.exists()
+
+
+def test_a_folder_cannot_be_continued_with_other_masks(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    Gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
+    with pytest.raises(InputError, match="another plan"):
+        Gate(settings(prepared, gate_dir, mask_seed=3), world, ScriptedPolicy()).run()
+
+
+def test_more_effects_than_tasks_are_refused_before_anything_is_played(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    policy = ScriptedPolicy()
+    with pytest.raises(InputError, match="cannot tell 3 effects apart"):
+        Gate(settings(prepared, gate_dir, tasks=3), world, policy).run()
+    assert policy.batches == 0
