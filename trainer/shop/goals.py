@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.shop.budget import NO_BUDGET, BudgetParser
+from trainer.shop.personas import public_persona
 from trainer.shop.raw import RawRecord
 from trainer.shop.types import Product, Task
 
@@ -20,7 +21,7 @@ class GoalReader:
 
     def add(self, product: Product, record: RawRecord) -> bool:
         """Add the tasks of a product; False when one had no attributes and was left out."""
-        persona = record.raw.get("user_persona") or {}
+        persona = public_persona(record.raw.get("user_persona"))
         complete = True
         for index, raw in enumerate(record.items("instructions")):
             instruction = record.inner(raw, f"instructions[{index}]")

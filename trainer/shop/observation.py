@@ -52,6 +52,8 @@ def base_state(
     }
     if last_action is not None:
         state["last_action"] = last_action
+    if profile.listed_actions is not None and len(actions) > profile.listed_actions:
+        state["actions_abridged"] = True
     return state
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from trainer.errors import InputError
+from trainer.shop.types import TerminationReason
 
 #: Column weights in the order of the search index (environment.md §3.1).
 PUBLISHED_WEIGHTS: Mapping[str, float] = MappingProxyType(
@@ -48,6 +49,7 @@ class ShopProfile:
     #: how title terms are found for ``r_type``; see ``terms.py``
     type_terms: str
     primary_reward: Literal["r_strict", "r_loose"] = "r_strict"
+    renderer: Literal["published", "budgeted"] = "published"
     page_size: int = 20
     top_k: int = 150
     field_weights: Mapping[str, float] = field(default_factory=lambda: PUBLISHED_WEIGHTS)
@@ -61,6 +63,18 @@ class ShopProfile:
     sponsored_every: int = 0
     #: results pages say which products were opened before
     marks_seen: bool = False
+    #: why a caller may end an episode; all of them score zero
+    caller_terminations: tuple[TerminationReason, ...] = (
+        "action_limit",
+        "generation_length",
+        "context_limit",
+    )
+    #: goals say which rule of the budget parser decided
+    reports_budget_rule: bool = True
+    #: rewards carry ``exact_option_match`` beside the fuzzy score
+    strict_option_diagnostics: bool = False
+    #: with more clickable values than this, the click schema names none; None: it names all
+    listed_actions: int | None = None
     values_shown_per_axis: int = 100
     key_attributes_shown: int = 10
 
@@ -113,11 +127,31 @@ STANDARD = ShopProfile(
     search_version="multifield-bm25-v1",
     reward_version="intraskill-reward-v1",
     variant_price_version="variant-price-paper-v2",
-    budget_parser="instruction-budget-v1",
+    budget_parser="clause-budget-v1",
     type_terms="han-bigram-latin-number-v1",
+    renderer="budgeted",
+    listed_actions=64,
+    strict_option_diagnostics=True,
 )
 
-PROFILES: Mapping[str, ShopProfile] = MappingProxyType({p.name: p for p in (MINI, STANDARD)})
+#: The published environment, bit for bit where it is sound (environment.md §2–5).
+COMPAT = ShopProfile(
+    name="compat",
+    environment_version="shopsimulator-paper-aligned-v8",
+    observation_version="shopping-observation-v7",
+    tool_version="shopping-tools-paper-v4",
+    search_version="shopsimulator-multifield-bm25-v3",
+    reward_version="shopsimulator-paper-reward-v2",
+    variant_price_version="variant-price-paper-v2",
+    budget_parser="instruction-budget-v1",
+    type_terms="han-bigram-latin-number-v1",
+    caller_terminations=("action_limit", "generation_length"),
+    reports_budget_rule=False,
+)
+
+PROFILES: Mapping[str, ShopProfile] = MappingProxyType(
+    {p.name: p for p in (MINI, STANDARD, COMPAT)}
+)
 
 
 def profile_named(name: str) -> ShopProfile:

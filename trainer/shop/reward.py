@@ -6,14 +6,15 @@ that fits can succeed: the target's id is only a diagnostic.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from trainer.shop.matching import matches
-from trainer.shop.price import PriceResolution
+from trainer.shop.price import PriceResolution, normalise_option
 from trainer.shop.profiles import ShopProfile
 from trainer.shop.terms import TermExtractor, category_nodes
-from trainer.shop.types import Product, Task
+from trainer.shop.types import Product, Task, TerminationReason
 
 
 def score_purchase(
@@ -34,7 +35,7 @@ def score_purchase(
     r_price = price_score(resolution, task.price_upper)
     r_type = kind["r_type"]
     wanted = len(task.attributes) + len(task.goal_options) + 1
-    return {
+    detail = {
         "reward_version": profile.reward_version,
         "termination_reason": "purchase",
         **kind,
@@ -51,11 +52,12 @@ def score_purchase(
         "price_upper": task.price_upper,
         "price_resolution": resolution.record(profile.variant_price_version),
     }
+    if profile.strict_option_diagnostics:
+        detail["exact_option_match"] = options_match_exactly(selected.values(), task.goal_options)
+    return detail
 
 
-def score_nothing(
-    profile: ShopProfile, reason: Literal["action_limit", "generation_length"]
-) -> dict[str, Any]:
+def score_nothing(profile: ShopProfile, reason: TerminationReason) -> dict[str, Any]:
     """``reward_detail`` of an episode that ended without a purchase."""
     return {
         "reward_version": profile.reward_version,
@@ -110,6 +112,13 @@ def matched_options(selected: Iterable[str], required: Iterable[str]) -> int:
     """How many required option values some selected value satisfies; axes are ignored."""
     values = list(selected)
     return sum(any(matches(value, wanted) for value in values) for wanted in required)
+
+
+def options_match_exactly(selected: Iterable[str], required: Iterable[str]) -> bool:
+    """Whether each required value is selected as it is written, each selected value used once."""
+    left = Counter(map(normalise_option, selected))
+    left.subtract(map(normalise_option, required))
+    return min(left.values(), default=0) >= 0
 
 
 def price_score(resolution: PriceResolution, ceiling: float | None) -> float:

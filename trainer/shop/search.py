@@ -202,6 +202,10 @@ class SearchIndex:
         found, _ = self._ranked(tokens, limit)
         return tuple(map(self._asins.__getitem__, found.tolist()))
 
+    def cache_info(self) -> object:
+        """Hits and misses of the query cache."""
+        return self._ranked.cache_info()
+
     def identity(self) -> dict[str, Any]:
         """What decides the order of results, beside the documents."""
         return {

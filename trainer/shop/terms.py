@@ -7,7 +7,9 @@ part of the profile's identity, and one that cannot be had is an error at start-
 
 from __future__ import annotations
 
+import importlib
 import re
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -17,6 +19,7 @@ from trainer.shop.tokens import han_and_latin
 #: (title, category) → distinct terms
 TermExtractor = Callable[[str, str], frozenset[str]]
 
+_SPACY_MODEL = "zh_core_web_sm"
 _SEPARATORS = re.compile(r"[›>/\\]")
 
 
@@ -40,9 +43,34 @@ def _han_bigram_latin(title: str, category: str) -> frozenset[str]:
     return _bigrams(title)
 
 
+def _spacy_nouns() -> TermExtractor:
+    """Nouns and proper nouns of the pinned Chinese model, loaded and tried at start-up."""
+    try:
+        model = importlib.import_module("spacy").load(_SPACY_MODEL)
+    except (ImportError, OSError) as error:
+        raise InputError(
+            f"the term extractor needs spaCy and its model {_SPACY_MODEL}",
+            field="type_terms",
+            value="spacy-zh-core-web-sm",
+            remedy=f"pip install spacy && python -m spacy download {_SPACY_MODEL}",
+        ) from error
+
+    lock = threading.Lock()
+
+    @lru_cache(maxsize=1 << 15)
+    def nouns(title: str) -> frozenset[str]:
+        with lock:
+            document = model(title)
+        found = frozenset(t.text.casefold() for t in document if t.pos_ in ("NOUN", "PROPN"))
+        return found or _bigrams(title)
+
+    return lambda title, category: nouns(title)
+
+
 _EXTRACTORS: dict[str, Callable[[], TermExtractor]] = {
     "category-leaf": lambda: _category_leaf,
     "han-bigram-latin-number-v1": lambda: _han_bigram_latin,
+    "spacy-zh-core-web-sm": _spacy_nouns,
 }
 
 

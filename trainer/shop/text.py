@@ -12,7 +12,8 @@ ABSENT = "未提供"
 
 
 @lru_cache(maxsize=1 << 16)
-def _clean(value: str) -> str:
+def clean(value: str) -> str:
+    """A value on one line, blanks collapsed."""
     return " ".join(value.split()) or ABSENT
 
 
@@ -23,17 +24,22 @@ def is_product_id(value: str) -> bool:
 
 def render(state: Mapping[str, Any]) -> str:
     """The text of a page. Raises ValueError for a state that no shop page can have."""
-    if not PRIVATE_KEYS.isdisjoint(state):
-        raise ValueError(f"private fields in an observation: {PRIVATE_KEYS & set(state)}")
-    try:
-        page = _PAGES[state["page_type"]]
-    except KeyError:
-        raise ValueError(f"unknown page type {state.get('page_type')!r}") from None
-    lines = list(page(state))
+    check_state(state)
+    lines = list(_PAGES[state["page_type"]](state))
     if "last_action" in state:
         lines += ["", *_last_action(state["last_action"])]
     lines += ["", *_interactions(state)]
     return "\n".join(lines) + "\n"
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Refuse private fields, unknown pages and results that differ from the clickable ids."""
+    if not PRIVATE_KEYS.isdisjoint(state):
+        raise ValueError(f"private fields in an observation: {PRIVATE_KEYS & set(state)}")
+    if state.get("page_type") not in _PAGES:
+        raise ValueError(f"unknown page type {state.get('page_type')!r}")
+    if state["page_type"] == "search_results":
+        _check_products(state)
 
 
 def _home(state: Mapping[str, Any]) -> Iterator[str]:
@@ -41,9 +47,8 @@ def _home(state: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _results(state: Mapping[str, Any]) -> Iterator[str]:
-    _check_products(state)
     yield "页面：搜索结果"
-    yield f"搜索词：{_clean(state['search_text'])}"
+    yield f"搜索词：{clean(state['search_text'])}"
     yield (
         f"结果：第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项，"
         f"当前显示排名 {state['rank_start']}-{state['rank_end']}"
@@ -53,11 +58,11 @@ def _results(state: Mapping[str, Any]) -> Iterator[str]:
     if not state["products"]:
         yield "（本页没有商品）"
     for product in state["products"]:
-        yield f"{product['rank']}. {_clean(product['title'])}"
+        yield f"{product['rank']}. {clean(product['title'])}"
         yield f"   ASIN：{product['asin']}"
-        yield f"   价格：{_clean(product['price'])}"
-        yield f"   品牌：{_clean(product['brand'])}"
-        yield f"   类别：{_clean(product['category'])}"
+        yield f"   价格：{clean(product['price'])}"
+        yield f"   品牌：{clean(product['brand'])}"
+        yield f"   类别：{clean(product['category'])}"
         if product["key_attributes"]:
             yield f"   关键属性：{_joined(product['key_attributes'])}"
 
@@ -69,7 +74,7 @@ def _check_products(state: Mapping[str, Any]) -> None:
 
 
 def _joined(values: list[str]) -> str:
-    return "；".join(map(_clean, values))
+    return "；".join(map(clean, values))
 
 
 def _detail(state: Mapping[str, Any]) -> Iterator[str]:
@@ -77,11 +82,11 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
     price = state.get("selected_price")
     yield "页面：商品详情"
     yield "商品："
-    yield f"- 标题：{_clean(product['title'])}"
+    yield f"- 标题：{clean(product['title'])}"
     yield f"- ASIN：{product['asin']}"
-    yield f"- 价格：{_clean(product['price'] if price is None else format_price(price))}"
-    yield f"- 品牌：{_clean(product['brand'])}"
-    yield f"- 类别：{_clean(product['category'])}"
+    yield f"- 价格：{clean(product['price'] if price is None else format_price(price))}"
+    yield f"- 品牌：{clean(product['brand'])}"
+    yield f"- 类别：{clean(product['category'])}"
     yield f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
     if "hidden_attributes" in state:
         yield f"- 更多属性：{_joined(state['hidden_attributes']) or ABSENT}"
@@ -92,12 +97,12 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
         return
     for axis, values in state["available_options"].items():
         chosen = state["selected_options"].get(axis)
-        name = _clean(axis)
-        yield f"- {name}：尚未选择" if chosen is None else f"- {name}：已选择 {_clean(chosen)}"
-        yield f"  可选值：{' / '.join(map(_clean, values))}"
+        name = clean(axis)
+        yield f"- {name}：尚未选择" if chosen is None else f"- {name}：已选择 {clean(chosen)}"
+        yield f"  可选值：{' / '.join(map(clean, values))}"
     missing = state["missing_option_axes"]
     if missing:
-        yield f"仍需选择：{'、'.join(map(_clean, missing))}"
+        yield f"仍需选择：{'、'.join(map(clean, missing))}"
     else:
         yield "规格状态：已全部选择，可以购买"
 
@@ -110,7 +115,7 @@ def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
 def _last_action(record: Mapping[str, Any]) -> Iterator[str]:
     yield "上次交互结果："
     yield f"- 结果：{'成功' if record['valid'] else '无效'}"
-    yield f"- 说明：{_clean(record['message'])}"
+    yield f"- 说明：{clean(record['message'])}"
     if record["reason"] != "executed":
         yield f"- 原因代码：{record['reason']}"
 
@@ -124,7 +129,7 @@ def _interactions(state: Mapping[str, Any]) -> Iterator[str]:
     if state["actions"]:
         yield "可点击元素："
         for action in state["actions"]:
-            yield f"- {_clean(action)}"
+            yield f"- {clean(action)}"
     if not state["search_available"] and not state["actions"]:
         yield "当前页面没有可交互元素。"
 

@@ -20,6 +20,10 @@ ToolCallCode = Literal[
 ]
 
 
+_SEARCH = "关键词搜索，仅在提供时可用。"
+_CLICK = "点击一个可用的按钮、商品或规格，逐字照抄所列的值。"
+
+
 class ToolCallError(ValueError):
     """A call that breaks the protocol; nothing was executed. ``code`` goes into the feedback."""
 
@@ -40,13 +44,10 @@ def tools_for(state: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise ValueError("observation_state.actions must be a list of non-empty strings")
     tools = []
     if state["search_available"] is True:
-        tools.append(_tool("search", "query", "关键词搜索，仅在提供时可用。", minLength=1))
+        tools.append(_tool("search", "query", _SEARCH, minLength=1))
     if actions:
-        tools.append(
-            _tool(
-                "click", "value", "点击一个可用的按钮、商品或规格，逐字照抄所列的值。", enum=actions
-            )
-        )
+        listed = {} if state.get("actions_abridged") else {"enum": actions}
+        tools.append(_tool("click", "value", _CLICK, **listed))
     return tools
 
 

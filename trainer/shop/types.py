@@ -9,7 +9,7 @@ from typing import Any, Literal
 PageType = Literal[
     "search_home", "search_results", "product_detail", "information_subpage", "terminal"
 ]
-TerminationReason = Literal["purchase", "action_limit", "generation_length"]
+TerminationReason = Literal["purchase", "action_limit", "generation_length", "context_limit"]
 REWARD_PARTS = ("r_type", "r_att", "r_option", "r_price", "r_loose", "r_strict", "r_success")
 
 

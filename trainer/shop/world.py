@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trainer.errors import InputError
-from trainer.shop import observation, text
+from trainer.shop import budgeted_text, observation, text
 from trainer.shop.catalogue import Catalogue
 from trainer.shop.language import WordLanguage
 from trainer.shop.price import PriceResolution, PriceTable
@@ -20,6 +20,11 @@ from trainer.shop.sponsored import SponsoredPlaces
 from trainer.shop.terms import term_extractor
 from trainer.shop.tokens import tokenise
 from trainer.shop.types import Product, Task
+
+_RENDERERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "published": text.render,
+    "budgeted": budgeted_text.render,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,11 @@ class ProductPage:
     prices: PriceTable
     choices: Mapping[str, tuple[str, str]]
     shown_options: Mapping[str, list[str]]
+
+    def complete(self, selected: Mapping[str, str]) -> dict[str, str]:
+        """``selected`` with the first value for every axis left open."""
+        first = {axis: values[0] for axis, values in self.product.options.items() if values}
+        return {**first, **selected}
 
 
 class World:
@@ -50,6 +60,7 @@ class World:
         self.tasks = MappingProxyType(dict(tasks))
         self.language = language
         self.type_terms = term_extractor(profile.type_terms)
+        self._render = language.render if language else _RENDERERS[profile.renderer]
         self._splits = dict(splits)
         self._pages: dict[str, ProductPage] = {}
         self._sponsored = (
@@ -133,7 +144,7 @@ class World:
 
     def render(self, state: Mapping[str, Any]) -> str:
         """The observation text of a page."""
-        return text.render(state) if self.language is None else self.language.render(state)
+        return self._render(state)
 
     def purchase_record(
         self, product: Product, selected: Mapping[str, str], resolution: PriceResolution
@@ -153,7 +164,7 @@ class World:
 
     def goal_record(self, task: Task) -> dict[str, Any]:
         """The private goal, as terminal replies carry it (environment.md §1.4)."""
-        return {
+        record = {
             "task_id": task.task_id,
             "task_uid": task.task_uid,
             "source_product_index": task.source_product_index,
@@ -164,12 +175,15 @@ class World:
             "instruction_simple": task.instruction_simple,
             "attributes": list(task.attributes),
             "price_upper": task.price_upper,
-            "price_source": task.price_source,
+            "price_constraint": None,
             "goal_options": list(task.goal_options),
             "user_persona": dict(task.persona),
             "reason_key": None,
             "weight": 1,
         }
+        if self.profile.reports_budget_rule:
+            record["price_source"] = task.price_source
+        return record
 
 
 def load_world(

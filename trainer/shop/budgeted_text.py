@@ -1,0 +1,117 @@
+"""The standard profile's observation text: every fact once, within a budget of characters.
+
+The published text prints each option up to three times a turn (value list, click list, tool
+schema), and the whole history stays in the context. Here a product's values stand once, with the
+rule how to click them; result lines hold one product each; a long value list is cut and says how
+many are missing. What was cut can still be clicked, and a search or a repeated page never costs
+more than its budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trainer.shop.navigation import ATTRIBUTES
+from trainer.shop.observation import format_price
+from trainer.shop.text import ABSENT, check_state, clean, is_product_id
+
+TITLE_CHARACTERS = 60
+ATTRIBUTE_CHARACTERS = 60
+#: characters for all value lists of a product page together
+OPTION_CHARACTERS = 900
+
+
+def render(state: Mapping[str, Any]) -> str:
+    """The text of a page, one trailing newline. Raises ValueError for an impossible state."""
+    check_state(state)
+    blocks = list(_PAGES[state["page_type"]](state))
+    last_action = state.get("last_action")
+    if last_action is not None and not last_action["valid"]:
+        blocks.append(f"上次操作无效（{last_action['reason']}）：{clean(last_action['message'])}")
+    return "\n".join(blocks) + "\n"
+
+
+def _home(state: Mapping[str, Any]) -> Iterator[str]:
+    yield "【搜索首页】可以搜索商品。"
+
+
+def _results(state: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"【搜索结果】“{cut(clean(state['search_text']), ATTRIBUTE_CHARACTERS)}” "
+        f"第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项"
+    )
+    for product in state["products"]:
+        yield _result_line(product)
+    buttons = [action for action in state["actions"] if not is_product_id(action)]
+    known = "，或商品编号" if state["products"] else "；没有找到商品"
+    yield f"可点击：{'、'.join(buttons)}{known}"
+
+
+def _result_line(product: Mapping[str, Any]) -> str:
+    parts = [
+        f"{product['rank']}. {product['asin']}",
+        cut(clean(product["title"]), TITLE_CHARACTERS),
+        f"￥{clean(product['price']).replace(' to ', '-')}",
+        clean(product["brand"]),
+        clean(product["category"]).rsplit("›", 1)[-1],
+    ]
+    attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
+    return " | ".join([*parts, attributes] if attributes else parts)
+
+
+def _detail(state: Mapping[str, Any]) -> Iterator[str]:
+    product = state["product"]
+    price = state.get("selected_price")
+    shown = f"￥{format_price(price)}（已选规格）" if price is not None else f"￥{product['price']}"
+    yield f"【商品详情】{product['asin']} {clean(product['title'])}"
+    yield f"{shown} | 品牌 {clean(product['brand'])} | {clean(product['category'])}"
+    yield f"属性：{'；'.join(map(clean, product['key_attributes'])) or ABSENT}"
+    if "hidden_attributes" in state:
+        yield f"更多属性：{'；'.join(map(clean, state['hidden_attributes'])) or ABSENT}"
+    yield from _options(state)
+    buttons = ["back to search", "< prev"]
+    buttons += [name for name in (ATTRIBUTES, "buy now") if name in state["actions"]]
+    yield f"可点击：{'、'.join(buttons)}" + ("，或 规格=值" if state["available_options"] else "")
+
+
+def _options(state: Mapping[str, Any]) -> Iterator[str]:
+    options = state["available_options"]
+    selected = state["selected_options"]
+    for axis, values in options.items():
+        shown = join_within(values, OPTION_CHARACTERS // len(options), separator=" / ")
+        chosen = f"已选 {clean(selected[axis])}" if axis in selected else "未选"
+        yield f"规格 {clean(axis)}（{chosen}）：{shown}"
+    if state["missing_option_axes"]:
+        yield f"还需选择：{'、'.join(map(clean, state['missing_option_axes']))}"
+
+
+def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
+    yield "【任务结束】不能再进行任何操作。"
+
+
+def cut(text: str, characters: int) -> str:
+    """``text``, at most ``characters`` long."""
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def join_within(values: Sequence[str], characters: int, *, separator: str = "；") -> str:
+    """As many whole values as fit, at least one, and how many were left out."""
+    shown: list[str] = []
+    used = 0
+    for value in map(clean, values):
+        used += len(value) + len(separator)
+        if shown and used > characters:
+            break
+        shown.append(value)
+    text = separator.join(shown)
+    left = len(values) - len(shown)
+    return f"{text}{separator}…另有 {left} 项" if left else text
+
+
+_PAGES = {
+    "search_home": _home,
+    "search_results": _results,
+    "product_detail": _detail,
+    "terminal": _terminal,
+}
