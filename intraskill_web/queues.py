@@ -18,7 +18,7 @@ def embedded_port(home: Path) -> int | None:
         return None
 
 
-def redis_url(configured: str | None, home: Path) -> str:
+def redis_url(configured: str, home: Path) -> str:
     """The queue's address. Of an embedded Valkey that never ran: port 1, where nobody answers."""
     if configured:
         return configured

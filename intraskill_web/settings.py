@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "intraskill_web.ledger",
     "intraskill_web.episodes",
     "intraskill_web.monitoring",
+    "jobs",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -104,9 +105,13 @@ TEMPLATES = [
 # --- data ---------------------------------------------------------------------------------------
 DATABASES = {"default": database(envsecret("DATABASE_URL"), INTRASKILL_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REDIS_URL = redis_url(envsecret("REDIS_URL"), INTRASKILL_HOME)
-RQ_QUEUES = {
-    name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": -1, "SERIALIZER": "json"}
+REDIS_URL = envsecret("REDIS_URL") or ""
+RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the address at each call
+    name: {
+        "URL": redis_url(REDIS_URL, INTRASKILL_HOME),
+        "DEFAULT_TIMEOUT": -1,
+        "SERIALIZER": "rq.serializers.JSONSerializer",
+    }
     for name in envlist("INTRASKILL_QUEUES", ["stages"])
 }
 RQ_SHOW_ADMIN_LINK = False
@@ -124,6 +129,11 @@ TIME_ZONE = envstr("TIME_ZONE", "UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = INTRASKILL_HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "intraskill_web.core.finders.PlotlyFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "intraskill_web.core.storage.HashedStaticFiles"},

@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,22 +80,39 @@ def start(
     cwd: Path,
     log: Path,
     exit_file: Path,
+    register: Callable[[ProcessRef], None],
     env: Mapping[str, str] | None = None,
 ) -> ProcessRef:
-    """Start ``argv`` under a keeper in a new session; its output is appended to ``log``."""
+    """Start ``argv`` under a keeper in a new session; its output is appended to ``log``.
+
+    ``register`` is called before the command runs and shall put the group on record. If it raises,
+    or this process dies meanwhile, the command never runs.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     exit_file.unlink(missing_ok=True)
     with log.open("ab") as output:
-        process = subprocess.Popen(
+        keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(KEEPER), str(exit_file), "--", *argv],
             cwd=cwd,
             env=dict(os.environ if env is None else env),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return ProcessRef(process.pid, process.pid, start_token(process.pid))
+    ref = ProcessRef(keeper.pid, keeper.pid, start_token(keeper.pid))
+    assert keeper.stdin is not None
+    with keeper.stdin as go:
+        try:
+            register(ref)
+        except BaseException:
+            go.close()
+            keeper.wait()
+            raise
+        with contextlib.suppress(BrokenPipeError):  # a signal was faster; the follower will see
+            go.write(b"!")
+            go.flush()
+    return ref
 
 
 def is_alive(ref: ProcessRef) -> bool:

@@ -25,6 +25,7 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker
 
 from intraskill_web import home
+from intraskill_web.queues import redis_url
 
 RUN_ATTEMPT = "jobs.runner.run_attempt"
 STAGES = "stages"
@@ -59,7 +60,12 @@ class QueueStatus:
 
 def connection() -> Redis:
     """A connection that fails within seconds instead of hanging when the queue is down."""
-    return Redis.from_url(settings.REDIS_URL, socket_connect_timeout=CONNECT_TIMEOUT_S)
+    return Redis.from_url(_url(), socket_connect_timeout=CONNECT_TIMEOUT_S)
+
+
+def _url() -> str:
+    """Asked at each call: an embedded server may come back at another port."""
+    return redis_url(settings.REDIS_URL, settings.INTRASKILL_HOME)
 
 
 def job_id_of(attempt_id: int, execution: int) -> str:
@@ -136,7 +142,7 @@ def status(*, queue: str = STAGES) -> QueueStatus:
 
 def work(*, queue: str = STAGES) -> None:
     """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse."""
-    link = Redis.from_url(settings.REDIS_URL)
+    link = Redis.from_url(_url())
     worker = Worker(
         [_queue(queue, link)],
         connection=link,

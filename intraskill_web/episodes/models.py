@@ -98,6 +98,8 @@ class IngestedFile(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="+")
     path = models.CharField(max_length=300)  # relative to the experiment's folder
     size = models.PositiveBigIntegerField(default=0)  # bytes read, up to the last whole line
+    tail_start = models.PositiveBigIntegerField(default=0)  # where that last line begins
+    tail_sha256 = models.CharField(max_length=64, blank=True)  # of that line
     lines = models.PositiveIntegerField(default=0)
     bad_lines = models.PositiveIntegerField(default=0)
 

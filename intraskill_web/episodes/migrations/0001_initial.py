@@ -68,6 +68,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('path', models.CharField(max_length=300)),
                 ('size', models.PositiveBigIntegerField(default=0)),
+                ('tail_start', models.PositiveBigIntegerField(default=0)),
+                ('tail_sha256', models.CharField(blank=True, max_length=64)),
                 ('lines', models.PositiveIntegerField(default=0)),
                 ('bad_lines', models.PositiveIntegerField(default=0)),
                 ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.experiment')),

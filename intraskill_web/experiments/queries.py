@@ -1,0 +1,80 @@
+"""Questions about experiments that commands and pages share. They read rows, never files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from intraskill_web.experiments.models import CheckpointScore, Experiment, Round
+from intraskill_web.gates.models import GateRun
+
+
+def round_status(round_: Round) -> dict[str, Any]:
+    """Where a round stands, stage by stage."""
+    stages = []
+    for stage in round_.stages.order_by("position"):
+        last = stage.attempts.order_by("-number").first()
+        stages.append(
+            {
+                "stage": stage.kind,
+                "state": stage.state or None,
+                "attempt": last.number if last else 0,
+                "done": stage.done,
+                "total": stage.total,
+                "unit": stage.unit,
+                "eta_seconds": stage.eta_seconds,
+                "message": stage.message,
+            }
+        )
+    return {
+        "experiment": round_.experiment.name,
+        "round": round_.number,
+        "state": round_.state,
+        "stages": stages,
+    }
+
+
+def gate_coefficients(gate: GateRun | None) -> dict[str, dict[str, Any]]:
+    """Intervention id → its coefficient, standard error and verdict."""
+    if gate is None:
+        return {}
+    return {
+        row.intervention_id: {"beta": row.coefficient, "se": row.se, "status": row.status}
+        for row in gate.contributions.all()
+    }
+
+
+def success(experiment: Experiment, *, step: int, split: str, arm: str) -> float | None:
+    """The success of a checkpoint in one arm, or None when it was not measured."""
+    score = CheckpointScore.objects.filter(
+        experiment=experiment, step=step, split=split, arm=arm
+    ).first()
+    return None if score is None else score.success
+
+
+def arms(experiment: Experiment, *, step: int, split: str) -> dict[str, float | None]:
+    """The success of a checkpoint in both arms."""
+    return {
+        f"{arm}_success": success(experiment, step=step, split=split, arm=arm)
+        for arm in ("bare", "full")
+    }
+
+
+def round_figures(round_: Round) -> dict[str, Any]:
+    """What a finished round came to."""
+    outcomes = {stage.kind: stage.outcome for stage in round_.stages.all()}
+    step = outcomes.get("train", {}).get("last_step") or 0
+    gate = round_.gate_runs.first()
+    return {
+        "round": round_.number,
+        "state": round_.state,
+        **arms(round_.experiment, step=step, split="val"),
+        "bank_size": outcomes.get("freeze", {}).get("chunks"),
+        "selected_size": outcomes.get("select", {}).get("bank_size"),
+        "state_id": outcomes.get("freeze", {}).get("state_id"),
+        "gate": {
+            "coefficients": gate_coefficients(gate),
+            "observations": gate.observations if gate else 0,
+            "status": gate.status if gate else None,
+        },
+        "seconds": round_.seconds,
+    }

@@ -1,0 +1,41 @@
+"""A candidate pool, and later the gate's verdicts → ledger rows. Repeating it changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from intraskill_web.experiments.models import Round
+from intraskill_web.gates.models import GateRun
+from intraskill_web.ledger.models import Candidate
+from intraskill_web.skills.publish import title_of
+from trainer.gate.pool import load_pool
+
+POOLED = "pooled"
+
+
+def publish_candidates(round_: Round, path: Path) -> int:
+    """A row for every candidate of the pool; returns how many. Raises InputError for a bad pool."""
+    pool = load_pool(path)
+    for candidate in pool.candidates:
+        Candidate.objects.get_or_create(
+            round=round_,
+            candidate_id=candidate.candidate_id,
+            defaults={
+                "experiment": round_.experiment,
+                "operation": candidate.operation,
+                "target_chunk_id": candidate.target_chunk_id or "",
+                "title": title_of(candidate.content, candidate.metadata),
+                "content": candidate.content,
+                "status": POOLED,
+                "source_card_ids": list(candidate.metadata.get("evidence_card_ids", [])),
+            },
+        )
+    return len(pool.candidates)
+
+
+def publish_results(gate: GateRun) -> None:
+    """What the gate of the same round made of each candidate."""
+    for row in gate.contributions.filter(kind="candidate"):
+        Candidate.objects.filter(round=gate.round, candidate_id=row.intervention_id).update(
+            status=row.status, effect=row.coefficient, rank=row.rank
+        )

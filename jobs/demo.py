@@ -1,0 +1,90 @@
+"""The demonstration: its configuration, and starting or continuing it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.conf import settings
+
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.services import create_experiment, resume_round, start_round
+from jobs.transitions import RoundState
+from trainer.config import ExperimentConfig, load_config
+
+DEMO = "demo"
+QUICK = "quick"
+MAX_THREADS = 2  # a tiny model gains nothing from more, and a fixed number keeps runs comparable
+
+
+def configuration(
+    *,
+    quick: bool = False,
+    seed: int | None = None,
+    rounds: int | None = None,
+    threads: int | None = None,
+) -> ExperimentConfig:
+    """The demo's settings, or the tiny ones of ``quick``, with another seed or length if asked."""
+    name = QUICK if quick else DEMO
+    path = Path(settings.BASE_DIR) / "configs" / "mini" / f"{name}.yaml"
+    config = load_config(path, ExperimentConfig)
+    if seed is not None:
+        config = config.with_seed(seed)
+        name = f"{name}-{seed}"
+    update = {"name": name, "threads": threads or config.threads or _threads()}
+    if rounds is not None:
+        update["rounds"] = rounds
+    return config.model_copy(update=update)
+
+
+def _threads() -> int:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(MAX_THREADS, usable or 1))
+
+
+def start_or_continue() -> str:
+    """Start the demonstration once, or continue it; returns a line that says which."""
+    found = Experiment.objects.filter(name=DEMO).first()
+    if found is None:
+        start_round(create_experiment(configuration()))
+        return f"the demonstration starts: experiment {DEMO}, {configuration().rounds} rounds"
+    if found.state == RoundState.SUCCEEDED:
+        return f"the demonstration is finished: experiment {DEMO}"
+    if found.state == RoundState.PLANNED:
+        start_round(found)
+        return f"the demonstration starts: experiment {DEMO}"
+    if found.state in (RoundState.RUNNING, RoundState.STOPPING):
+        return f"the demonstration continues: experiment {DEMO}"
+    resume_round(found)
+    return f"the demonstration is resumed: experiment {DEMO}"
+
+
+def run_once(config: ExperimentConfig) -> Experiment:
+    """The experiment of these settings, begun or resumed.
+
+    When an experiment of the name was finished, or began with other settings, the new one gets a
+    number behind its name.
+    """
+    name, number = config.name, 1
+    while (found := Experiment.objects.filter(name=config.name).first()) is not None:
+        if found.state != RoundState.SUCCEEDED and _same(found, config):
+            if found.state not in (RoundState.RUNNING, RoundState.STOPPING):
+                _begin(found)
+            return found
+        number += 1
+        config = config.model_copy(update={"name": f"{name}-{number}"})
+    experiment = create_experiment(config)
+    start_round(experiment)
+    return experiment
+
+
+def _same(experiment: Experiment, config: ExperimentConfig) -> bool:
+    asked = config.model_dump(mode="json")
+    return {**experiment.config, "start": None} == {**asked, "start": None}
+
+
+def _begin(experiment: Experiment) -> None:
+    if experiment.state == RoundState.PLANNED:
+        start_round(experiment)
+    else:
+        resume_round(experiment)

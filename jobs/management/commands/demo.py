@@ -1,0 +1,113 @@
+"""``manage.py demo``: run the demonstration through the queue; with ``--wait`` until it is over.
+
+Where an ``up`` runs this home its services do the work; else the services run for as long as this
+command waits. Prints one JSON line a stage, then the summary.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from intraskill_web.core.commands import JsonCommand
+from intraskill_web.experiments.models import Experiment, Stage
+from jobs import demo
+from jobs.reconcile import may_resume
+from jobs.services import instance
+from jobs.services.stack import running_stack
+from jobs.services.supervisor import Supervisor
+from jobs.summary import summary_of
+from jobs.transitions import TERMINAL, RoundState, State
+from trainer.errors import InputError
+
+POLL_S = 0.3
+
+
+class Command(JsonCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--rounds", type=int, help="default: what the configuration says")
+        parser.add_argument("--seed", type=int)
+        parser.add_argument("--quick", action="store_true", help="a tiny round, for tests")
+        parser.add_argument("--wait", action="store_true", help="until it is over")
+        parser.add_argument("--threads", type=int, help="of the engine (default: at most 2)")
+
+    def run(self, **options: Any) -> bool:
+        """Begin, and with ``--wait`` report until the end; False unless every round succeeded."""
+        config = demo.configuration(
+            quick=options["quick"],
+            seed=options["seed"],
+            rounds=options["rounds"],
+            threads=options["threads"],
+        )
+        if not options["wait"]:
+            if instance.running(Path(settings.INTRASKILL_HOME)) is None:
+                raise InputError(
+                    "nothing runs this home",
+                    file=settings.INTRASKILL_HOME,
+                    remedy="Add --wait, or run `manage.py up` beside it",
+                )
+            experiment = demo.run_once(config)
+            self.emit({"experiment": experiment.name, "state": experiment.state})
+            return True
+        with self._services() as supervisor:
+            experiment = demo.run_once(config)
+            self._report(experiment, supervisor)
+        experiment.refresh_from_db()
+        self.emit(summary_of(experiment))
+        return experiment.state == RoundState.SUCCEEDED
+
+    @contextmanager
+    def _services(self) -> Iterator[Supervisor | None]:
+        home = Path(settings.INTRASKILL_HOME)
+        if instance.running(home) is not None:
+            yield None
+            return
+        with running_stack(home, self.note, port=None) as supervisor:
+            yield supervisor
+
+    def _report(self, experiment: Experiment, supervisor: Supervisor | None) -> None:
+        """Print each stage once it is over for good, until nothing is left to happen."""
+        told: set[int] = set()
+        while True:
+            experiment.refresh_from_db()
+            over = experiment.state not in (RoundState.RUNNING, RoundState.STOPPING)
+            stages = Stage.objects.filter(round__experiment=experiment, state__in=TERMINAL)
+            goes_on = False
+            for stage in stages.select_related("round__experiment").order_by("id"):
+                if _goes_on(stage):
+                    goes_on = True
+                elif stage.pk not in told:
+                    told.add(stage.pk)
+                    self._tell(stage)
+            if over and not goes_on:
+                return
+            if supervisor is not None:
+                supervisor.watch()
+            time.sleep(POLL_S)
+
+    def _tell(self, stage: Stage) -> None:
+        line = {
+            "stage": stage.kind,
+            "round": stage.round.number,
+            "seconds": round(stage.seconds or 0.0, 3),
+            "status": stage.state,
+        }
+        if stage.state != State.SUCCEEDED:
+            line["message"] = stage.message
+        self.emit(line, f"round {line['round']} {stage.kind}: {stage.state}, {line['seconds']} s")
+        sys.stdout.flush()
+
+
+def _goes_on(stage: Stage) -> bool:
+    """Whether the reconciler is about to continue the stage."""
+    return may_resume(stage, list(stage.attempts.order_by("-number")[:10]))

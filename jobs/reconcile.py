@@ -1,0 +1,186 @@
+"""The reconciler: makes rows true again after anything died, and goes on where that is safe.
+
+One process, one pass every few seconds. It compares rows with the queue, with the watchers and
+with the process groups of this host, and is the only writer of ``lost``. It judges by its own
+eyes: what rq believes about a job is never taken for the truth.
+
+What it does with an attempt that is not over:
+- the queue lost its job, or never got it → the job is handed in again;
+- its watcher died and its process lives, or left word how it ended → a new watcher adopts it;
+- its watcher died and its process vanished without a word → ``lost``.
+
+What it does with one that is over: an attempt that was lost, killed by a signal or interrupted by
+a shutdown continues as a new attempt, because every stage continues where its files end. After
+three such attempts in a row that brought the stage no further it is left to people.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from datetime import timedelta
+
+from django.db import DatabaseError, IntegrityError, transaction
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from intraskill_web.core import audit
+from intraskill_web.experiments import flow
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.moves import move
+from jobs import process, queue
+from jobs.transitions import ACTIVE, RoundState, State
+
+INTERVAL_S = 15.0
+URGENT_INTERVAL_S = 2.0
+SETTLE_S = 3.0  # a row this young may simply not have reached the queue yet
+RESUMES_WITHOUT_PROGRESS = 5
+SHUTDOWN = "shutdown"
+
+logger = logging.getLogger(__name__)
+
+
+def run_forever() -> None:
+    """A full pass every 15 s, and one over orphans and stops every 2 s, until SIGTERM."""
+    full_at = 0.0
+    while True:
+        now = time.monotonic()
+        try:
+            if now >= full_at:
+                full_at = now + INTERVAL_S
+                reconcile()
+            else:
+                _heal_watched()
+        except DatabaseError:
+            logger.exception("the database did not answer; trying again")
+        time.sleep(URGENT_INTERVAL_S)
+
+
+def reconcile() -> None:
+    """One full pass. Raises DatabaseError when the database does not answer."""
+    _heal_watched()
+    try:
+        _heal_waiting()
+    except RedisError as error:
+        logger.warning("the queue is down: %s", error)
+    _resume_interrupted()
+    _advance_idle()
+
+
+def _heal_waiting() -> None:
+    """Hand in again what waits for a worker but is not in the queue."""
+    before = timezone.now() - timedelta(seconds=SETTLE_S)
+    waiting = Attempt.objects.filter(
+        state__in=(State.REQUESTED, State.QUEUED), updated_at__lt=before
+    )
+    for attempt in waiting:
+        if queue.is_waiting(attempt.job_id) or _has_watcher(attempt):
+            continue
+        with transaction.atomic():
+            attempt = Attempt.objects.select_for_update().get(pk=attempt.pk)  # noqa: PLW2901
+            if attempt.state in (State.REQUESTED, State.QUEUED):
+                flow.hand_in(attempt)
+
+
+def _heal_watched() -> None:
+    """Find attempts of this host whose watcher is gone: adopt them, or call them lost."""
+    mine = Attempt.objects.filter(
+        state__in=(State.STARTING, State.RUNNING, State.STOPPING), host=socket.gethostname()
+    )
+    for attempt in mine.select_related("stage__round__experiment"):
+        if _has_watcher(attempt) or _adoption_waits(attempt):
+            continue
+        if _process_lives(attempt) or _left_word(attempt) or attempt.state == State.STARTING:
+            with transaction.atomic():
+                flow.hand_in(attempt)
+            continue
+        stopped = attempt.state == State.STOPPING
+        reason = "the process and its watcher vanished"
+        if move(attempt, State.LOST, error=reason, message=reason):
+            audit.record(
+                "attempt.lost",
+                experiment=attempt.stage.round.experiment.name,
+                subject=str(attempt),
+                while_stopping=stopped,
+            )
+
+
+def _has_watcher(attempt: Attempt) -> bool:
+    return process.is_same(attempt.watcher_pid, attempt.watcher_started)
+
+
+def _adoption_waits(attempt: Attempt) -> bool:
+    """Whether a job that will adopt the attempt is in the queue, or was taken a moment ago."""
+    if timezone.now() - attempt.updated_at < timedelta(seconds=SETTLE_S):
+        return True
+    try:
+        return queue.is_waiting(attempt.job_id)
+    except RedisError:
+        return True  # nothing can be handed in now; the process goes on and the row is true
+
+
+def _process_lives(attempt: Attempt) -> bool:
+    if not attempt.pid or not attempt.pgid:
+        return False
+    return process.is_alive(process.ProcessRef(attempt.pid, attempt.pgid, attempt.process_started))
+
+
+def _left_word(attempt: Attempt) -> bool:
+    """Whether the attempt's latest command wrote how it ended."""
+    if not attempt.command:
+        return False
+    return process.exit_of(attempt.log_file.with_suffix(f".{attempt.command}.exit")) is not None
+
+
+def _resume_interrupted() -> None:
+    """Continue stages that were interrupted by no decision of anybody."""
+    ended = Stage.objects.filter(state__in=(State.LOST, State.FAILED, State.STOPPED))
+    for stage in ended.select_related("round__experiment"):
+        attempts = list(stage.attempts.order_by("-number")[: RESUMES_WITHOUT_PROGRESS + 1])
+        if not may_resume(stage, attempts):
+            continue
+        try:
+            with transaction.atomic():
+                attempt = flow.request(stage)
+                audit.record(
+                    "stage.resume",
+                    experiment=stage.round.experiment.name,
+                    subject=str(attempt),
+                    after=attempts[0].state,
+                )
+        except IntegrityError:
+            continue  # somebody else was faster
+
+
+def may_resume(stage: Stage, latest_first: list[Attempt]) -> bool:
+    """Whether the stage may go on by itself after these attempts (the latest first)."""
+    if stage.round.experiment.pause_after_stage or not latest_first:
+        return False
+    if not _interrupted(latest_first[0]):
+        return False
+    fruitless = 0
+    for attempt in latest_first:
+        if not _interrupted(attempt) or attempt.done_at_start < stage.done:
+            break
+        fruitless += attempt.stop_reason != SHUTDOWN
+    return fruitless < RESUMES_WITHOUT_PROGRESS
+
+
+def _interrupted(attempt: Attempt) -> bool:
+    if attempt.state == State.LOST:
+        return attempt.stop_reason != "operator"
+    if attempt.state == State.STOPPED:
+        return attempt.stop_reason == SHUTDOWN
+    return attempt.state == State.FAILED and bool(attempt.signal)
+
+
+def _advance_idle() -> None:
+    """Start what comes next where a stage succeeded and nothing was begun after it."""
+    running = Experiment.objects.filter(state=RoundState.RUNNING)
+    for experiment in running.exclude(rounds__stages__attempts__state__in=ACTIVE):
+        try:
+            with transaction.atomic():
+                flow.advance(experiment)
+        except IntegrityError:
+            continue  # somebody else was faster

@@ -1,0 +1,250 @@
+"""What a worker does with one attempt: check, run the stage's commands, publish, go on.
+
+Entered again for the same attempt after its worker died, it adopts the process that still runs, or
+reads how it ended, and continues with the next command. Commands themselves continue where their
+files end, so entering again never changes a result.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from intraskill_web.experiments.flow import advance
+from intraskill_web.experiments.models import Attempt, Stage
+from intraskill_web.experiments.moves import move
+from jobs import documents, environment, mirror, process
+from jobs.layout import Command, RoundPlan, write_config
+from jobs.pipeline import PIPELINE, StageSpec, missing
+from jobs.plans import plan_of
+from jobs.transitions import TERMINAL, State
+from jobs.watch import Superseded, Watch, adopt
+from trainer.canonical import sha256_file
+
+EXIT_INCOMPLETE = 1
+EXIT_STOPPED = 143
+UNKNOWN_SIGNAL = "unknown"
+LOG_TAIL_BYTES = 4096
+TRAINER = ("-m", "trainer")
+
+
+def run_attempt(attempt_id: int, job_id: str) -> str:
+    """The job's function. Returns the state in which it left the attempt, or ``superseded``."""
+    connection.close()  # a forked work-horse must not share its parent's connection
+    attempt = Attempt.objects.select_related("stage__round__experiment").get(pk=attempt_id)
+    pid, host = os.getpid(), socket.gethostname()
+    claimed = adopt(attempt, job_id, worker=f"{host}.{os.getppid()}", pid=pid, host=host)
+    if not claimed or attempt.state in TERMINAL:
+        return "superseded"
+    attempt.refresh_from_db()
+    try:
+        _Run.of(attempt, job_id).go()
+    except Superseded:
+        return "superseded"
+    except Exception:
+        error = traceback.format_exc()
+        line = error.strip().rsplit("\n", 1)[-1]
+        move(attempt, State.FAILED, job_id=job_id, error=error, message=line)
+        raise
+    return str(attempt.state)
+
+
+class _NotRegistered(Exception):
+    """The attempt may not start anything any more."""
+
+
+@dataclass(slots=True)
+class _Run:
+    attempt: Attempt
+    job_id: str
+    stage: Stage
+    plan: RoundPlan
+    spec: StageSpec
+    commands: Sequence[Command]
+    watch: Watch
+
+    @classmethod
+    def of(cls, attempt: Attempt, job_id: str) -> _Run:
+        stage = attempt.stage
+        plan = plan_of(stage.round)
+        spec = PIPELINE[stage.kind]
+        commands = spec.commands(plan)
+        watch = Watch(attempt, job_id, commands, lambda: mirror.follow(stage, plan))
+        return cls(attempt, job_id, stage, plan, spec, commands, watch)
+
+    def go(self) -> None:
+        """From wherever the attempt stands to its end, unless another job takes over."""
+        fresh = self.attempt.state in (State.REQUESTED, State.QUEUED, State.STARTING)
+        if fresh and not self._begin():
+            return
+        for command in self.commands:
+            if self._stopped() or not self._carry_out(command):
+                return
+        if not self._stopped():
+            self._publish()
+
+    def _begin(self) -> bool:
+        if self.attempt.state != State.STARTING:
+            self._move(State.STARTING, environment=environment.snapshot(), message="checking")
+        self.spec.prepare(self.plan)
+        absent = missing(self.spec.needs(self.plan))
+        if absent:
+            names = ", ".join(str(path.relative_to(self.plan.run)) for path in absent)
+            self._move(State.FAILED, error=f"missing: {names}", message=f"missing: {names}")
+            return False
+        for command in self.commands:
+            if command.config is not None:
+                path = self.plan.config_file(self.stage.kind, command.key)
+                write_config(path, command.config)
+        return True
+
+    def _carry_out(self, command: Command) -> bool:
+        """Run, adopt or skip one command; False when the attempt ended with it."""
+        exit_file = self._exit_file(command)
+        ended = process.exit_of(exit_file)
+        if ended is None:
+            ref = self._running(command) or self._start(command, exit_file)
+            if ref is None:
+                return False
+            ended = self.watch.follow(ref, exit_file)
+        if ended is not None and ended.code == 0:
+            return True
+        self._end_badly(command, ended)
+        return False
+
+    def _running(self, command: Command) -> process.ProcessRef | None:
+        row = self.attempt
+        if row.command != command.key or not row.pid or not row.pgid:
+            return None
+        return process.ProcessRef(row.pid, row.pgid, row.process_started)
+
+    def _start(self, command: Command, exit_file: Path) -> process.ProcessRef | None:
+        """Start a command; None when a stop came first, which then ended the attempt."""
+        arguments = [*command.arguments]
+        digest = ""
+        if command.config is not None:
+            path = self.plan.config_file(self.stage.kind, command.key)
+            arguments.append(str(path))
+            digest = sha256_file(path)
+        try:
+            return process.start(
+                [sys.executable, *TRAINER, *arguments],
+                cwd=settings.BASE_DIR,
+                log=self.attempt.log_file,
+                exit_file=exit_file,
+                env=environment.for_trainer(),
+                register=lambda ref: self._register(command, ref, digest),
+            )
+        except _NotRegistered:
+            if self._stopped():
+                return None
+            raise Superseded(self.job_id) from None
+
+    def _register(self, command: Command, ref: process.ProcessRef, digest: str) -> None:
+        """Put a started group on record, unless the attempt was stopped or taken over."""
+        rows = Attempt.objects.filter(
+            pk=self.attempt.pk, job_id=self.job_id, state__in=(State.STARTING, State.RUNNING)
+        )
+        if not rows.update(
+            command=command.key,
+            pid=ref.pid,
+            pgid=ref.pgid,
+            process_started=ref.started,
+            config_sha256=digest,
+            updated_at=timezone.now(),
+        ):
+            raise _NotRegistered
+        if self.attempt.state == State.STARTING:
+            self._move(State.RUNNING, message="")
+
+    def _stopped(self) -> bool:
+        """Whether a stop was asked for between two commands; then the attempt is over."""
+        self.attempt.refresh_from_db()
+        if self.attempt.state != State.STOPPING:
+            return self.attempt.state in TERMINAL
+        self._move(State.STOPPED, message="stopped; resume to continue")
+        return True
+
+    def _end_badly(self, command: Command, ended: process.Exit | None) -> None:
+        self.attempt.refresh_from_db()
+        fields: dict[str, Any] = {"signal": UNKNOWN_SIGNAL}
+        if ended is not None:
+            fields = {
+                "exit_code": ended.code,
+                "signal": ended.signal or ("SIGTERM" if ended.code == EXIT_STOPPED else ""),
+                "peak_memory_bytes": ended.peak_memory_bytes,
+            }
+        if self.attempt.state == State.STOPPING:
+            self._move(State.STOPPED, message="stopped; resume to continue", **fields)
+            return
+        last = _last_line(self.attempt.log_file)
+        if ended is not None and ended.code == EXIT_INCOMPLETE:
+            self._move(State.INCOMPLETE, error=last, message=last, **fields)
+            return
+        reason = _reason(command, ended, last)
+        self._move(State.FAILED, error=reason, message=reason, **fields)
+
+    def _publish(self) -> None:
+        absent = missing(self.spec.yields(self.plan))
+        if absent:
+            names = ", ".join(str(path.relative_to(self.plan.run)) for path in absent)
+            self._move(State.INCOMPLETE, error=f"not made: {names}", message=f"not made: {names}")
+            return
+        mirror.follow(self.stage, self.plan)
+        last = process.exit_of(self._exit_file(self.commands[-1])) if self.commands else None
+        made = documents.of_stage(self.stage.round, self.plan, self.stage.kind)
+        with transaction.atomic():
+            outcome = self.spec.publish(self.stage, self.plan)
+            documents.save(made)
+            Stage.objects.filter(pk=self.stage.pk).update(outcome=outcome)
+            self._move(
+                State.SUCCEEDED,
+                message="",
+                exit_code=0,
+                peak_memory_bytes=last.peak_memory_bytes if last else None,
+            )
+            advance(self.stage.round.experiment)
+
+    def _move(self, target: State, **fields: Any) -> None:
+        """Move the attempt as its watcher. A stop that came first turns the move aside."""
+        if move(self.attempt, target, job_id=self.job_id, **fields):
+            return
+        self.attempt.refresh_from_db()
+        if self.attempt.state != State.STOPPING or self.attempt.job_id != self.job_id:
+            raise Superseded(self.job_id)
+
+    def _exit_file(self, command: Command) -> Path:
+        return self.attempt.log_file.with_suffix(f".{command.key}.exit")
+
+
+def _reason(command: Command, ended: process.Exit | None, last: str) -> str:
+    if ended is None:
+        return f"{command.key}: the process was killed before it could say how it ended"
+    if ended.signal or ended.code == EXIT_STOPPED:
+        name = ended.signal or "SIGTERM"
+        memory = (ended.peak_memory_bytes or 0) / 2**30
+        hint = f"; it held {memory:.1f} GiB at most: out of memory?" if name == "SIGKILL" else ""
+        return f"{command.key}: ended by {name}{hint}"
+    return f"{command.key}: exit code {ended.code}: {last}"
+
+
+def _last_line(log: Path) -> str:
+    """The last line of a log that says something, without control characters."""
+    try:
+        with log.open("rb") as handle:
+            handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+            lines = handle.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    said = [line for line in lines if line.strip()]
+    return "".join(c for c in said[-1] if c.isprintable())[:500] if said else ""

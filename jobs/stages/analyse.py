@@ -1,0 +1,67 @@
+"""Analyse: from the round's failed groups to a candidate pool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intraskill_web.experiments.models import Stage
+from intraskill_web.ledger.publish import publish_candidates
+from jobs.layout import Command, RoundPlan
+from trainer.config import AnalystConfig
+from trainer.files import read_json
+
+
+def folder(plan: RoundPlan) -> Path:
+    """Where the analyst works."""
+    return plan.folder / "analysis"
+
+
+def pool(plan: RoundPlan) -> Path:
+    """The frozen candidate pool."""
+    return folder(plan) / "candidate_pool.json"
+
+
+def needs(plan: RoundPlan) -> tuple[Path, ...]:
+    """What training left behind, and the bank that the candidates would change."""
+    return (plan.folder / "train" / "groups.jsonl", plan.bank)
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """One command: ``analyst run``."""
+    config = AnalystConfig(
+        stage="analyse",
+        name=f"{plan.round_id}-analysis",
+        round_id=plan.round_id,
+        output_dir=plan.from_config(folder(plan)),
+        training_dir=plan.from_config(plan.folder / "train"),
+        skillbank=plan.from_config(plan.bank),
+        ledger_history=_history(plan),
+        proposal_checkpoint=f"{plan.round_id}-checkpoint",
+        max_candidates=plan.config.analyst.max_candidates,
+        analyst=plan.config.analyst.analyst,
+    )
+    return (Command("analyse", ("analyst", "run"), folder(plan), config),)
+
+
+def _history(plan: RoundPlan) -> Path | None:
+    """The ledger of the previous gate, else of the previous analysis."""
+    if plan.previous is None:
+        return None
+    name = "proposal_ledger.jsonl"
+    for candidate in (plan.previous.folder / "gate" / name, folder(plan.previous) / name):
+        if candidate.exists():
+            return plan.from_config(candidate)
+    return None
+
+
+def yields(plan: RoundPlan) -> tuple[Path, ...]:
+    """The pool and what it was made from."""
+    return (pool(plan), folder(plan) / "analysis_summary.json")
+
+
+def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
+    """Rows of the candidates; the outcome is the summary's counts."""
+    publish_candidates(stage.round, pool(plan))
+    summary = read_json(folder(plan) / "analysis_summary.json")
+    return {key: value for key, value in summary.items() if isinstance(value, int | float)}

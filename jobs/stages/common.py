@@ -1,0 +1,63 @@
+"""What several stages share: the configurations of evaluations, and their figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from intraskill_web.experiments.models import Round
+from jobs.layout import Command, RoundPlan
+from jobs.mirror import evaluations
+from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfig
+
+Arm = Literal["bare", "full"]
+ARMS: tuple[Arm, ...] = ("bare", "full")
+
+
+def policy(plan: RoundPlan, checkpoint: Path) -> PolicyConfig:
+    """How ``checkpoint`` acts in this experiment."""
+    return PolicyConfig(
+        checkpoint=plan.from_config(checkpoint),
+        temperature=plan.config.temperature,
+        max_new_tokens=plan.config.max_new_tokens,
+        threads=plan.config.threads,
+    )
+
+
+def evaluation(
+    plan: RoundPlan, folder: Path, *, arm: Arm, checkpoint: Path, split: str, tasks: int | None
+) -> Command:
+    """The command that evaluates one arm. Arms share seeds, so their episodes are paired."""
+    skills = SkillsConfig()
+    if arm == "full":
+        skills = SkillsConfig(provider="bank", bank=plan.from_config(plan.bank))
+    return Command(
+        key=arm,
+        arguments=("evaluate", "run"),
+        folder=folder,
+        expected=tasks or 0,
+        config=EvaluateConfig(
+            stage="evaluate",
+            name=f"{plan.round_id}-{split}-{folder.parent.name}-{arm}",
+            output_dir=plan.from_config(folder),
+            seed=plan.config.seed,
+            world=plan.config.world,
+            policy=policy(plan, checkpoint),
+            tasks=TaskConfig(split=split, limit=tasks),
+            skills=skills,
+            batch_size=plan.config.evaluation.batch_size,
+        ),
+    )
+
+
+def scores(round_: Round, plan: RoundPlan, folder: Path, *, step: int) -> dict[str, Any]:
+    """Publish the scores of both arms under ``folder`` and return their figures."""
+    figures: dict[str, Any] = {}
+    for arm in ARMS:
+        score = evaluations.record_score(round_, plan.run, folder / arm, step=step, arm=arm)
+        figures |= {
+            f"{arm}_n": score.n,
+            f"{arm}_success": score.success,
+            f"{arm}_reward": score.reward,
+        }
+    return figures

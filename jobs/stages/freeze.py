@@ -1,0 +1,82 @@
+"""Freeze the curriculum ``(S_t, q, rho)``; in round 0 also measure the starting checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intraskill_web.experiments.models import Stage
+from intraskill_web.skills.publish import publish_bank, publish_curriculum
+from jobs.layout import Command, RoundPlan
+from jobs.stages.common import ARMS, evaluation, scores
+from trainer.files import write_bytes
+
+
+def needs(plan: RoundPlan) -> tuple[Path, ...]:
+    """The bank to freeze, and the checkpoint to start from."""
+    return (plan.bank, plan.trained_from / "checkpoint.json")
+
+
+def prepare(plan: RoundPlan) -> None:
+    """Put the round's bank in place: the first one, or what the previous gate selected."""
+    source = plan.previous.selected_bank if plan.previous else plan.start_bank
+    if not plan.bank.exists() and source.exists():
+        write_bytes(plan.bank, source.read_bytes())
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """Build and check the curriculum; in round 0 evaluate the start, bare and full."""
+    settings = plan.config.curriculum
+    scale = () if settings.contribution_scale is None else ("--scale", settings.contribution_scale)
+    build = Command(
+        "curriculum",
+        tuple(
+            str(part)
+            for part in (
+                *("curriculum", "build", plan.bank, plan.curriculum, "--round-id", plan.round_id),
+                *("--q", settings.skill_free_probability, "--seed", plan.config.mask_seed),
+                *("--rho-min", settings.rho_min, "--rho-max", settings.rho_max, *scale),
+            )
+        ),
+        plan.folder,
+    )
+    check = Command("check", ("curriculum", "check", str(plan.curriculum)), plan.folder)
+    return (build, check, *_baseline(plan))
+
+
+def _baseline(plan: RoundPlan) -> tuple[Command, ...]:
+    if plan.number:
+        return ()
+    return tuple(
+        evaluation(
+            plan,
+            plan.folder / "baseline" / arm,
+            arm=arm,
+            checkpoint=plan.start_checkpoint,
+            split="val",
+            tasks=plan.config.evaluation.full_tasks,
+        )
+        for arm in ARMS
+    )
+
+
+def yields(plan: RoundPlan) -> tuple[Path, ...]:
+    """The curriculum, and in round 0 the summaries of the baseline."""
+    made = tuple(command.folder / "summary.json" for command in _baseline(plan))
+    return (plan.curriculum, *made)
+
+
+def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
+    """Rows of the curriculum, in round 0 also of S0 and of the baseline."""
+    round_ = stage.round
+    if plan.number == 0:
+        publish_bank(round_.experiment, plan.bank, number=0, from_round=None)
+    curriculum = publish_curriculum(round_, plan.curriculum)
+    outcome: dict[str, Any] = {
+        "state_id": curriculum.state_id,
+        "q": curriculum.q,
+        "chunks": len(curriculum.chunks),
+    }
+    if plan.number == 0:
+        outcome |= scores(round_, plan, plan.folder / "baseline", step=0)
+    return outcome

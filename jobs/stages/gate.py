@@ -1,0 +1,71 @@
+"""Gate: masked episodes beside the bare ones, the coefficient of each chunk, the next bank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intraskill_web.experiments.models import Stage
+from intraskill_web.gates.publish import publish_gate
+from intraskill_web.ledger.publish import publish_results
+from jobs.layout import Command, RoundPlan
+from jobs.stages.analyse import pool
+from jobs.stages.common import policy
+from trainer.gate.config import GateConfig
+
+
+def folder(plan: RoundPlan) -> Path:
+    """Where the gate works."""
+    return plan.folder / "gate"
+
+
+def needs(plan: RoundPlan) -> tuple[Path, ...]:
+    """The pool, the bare run and the checkpoint that made it."""
+    return (
+        pool(plan),
+        plan.folder / "validate" / "bare" / "summary.json",
+        plan.checkpoint / "checkpoint.json",
+    )
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """One command: ``gate run``."""
+    tasks = plan.config.evaluation.bare_tasks
+    config = GateConfig(
+        stage="gate",
+        name=f"{plan.round_id}-gate",
+        output_dir=plan.from_config(folder(plan)),
+        candidate_pool=plan.from_config(pool(plan)),
+        bare_run=plan.from_config(plan.folder / "validate" / "bare"),
+        world=plan.config.world,
+        policy=policy(plan, plan.checkpoint),
+        seed=plan.config.seed,
+        mask_seed=plan.config.mask_seed,
+        tasks=tasks,
+        batch_size=plan.config.evaluation.batch_size,
+        active_skill_budget=plan.config.gate.active_skill_budget,
+        profile=plan.config.gate.profile,
+    )
+    return (Command("gate", ("gate", "run"), folder(plan), config, tasks or 0),)
+
+
+def yields(plan: RoundPlan) -> tuple[Path, ...]:
+    """Contributions, the selected bank and the gate's manifest."""
+    return (
+        folder(plan) / "contributions.json",
+        plan.selected_bank,
+        folder(plan) / "online_gate_manifest.json",
+    )
+
+
+def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
+    """Rows of the gate and its contributions; candidates learn what became of them."""
+    gate = publish_gate(stage.round, folder(plan), run=plan.run)
+    publish_results(gate)
+    return {
+        "status": gate.status,
+        "observations": gate.observations,
+        "delta_mean": gate.delta_mean,
+        "selected": gate.contributions.filter(status__in=("selected", "held")).count(),
+        "retired": gate.contributions.filter(status="retired").count(),
+    }

@@ -1,0 +1,41 @@
+"""Validate: the round's checkpoint without any skill, and with all of S_t."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intraskill_web.experiments.models import Stage
+from jobs.layout import Command, RoundPlan
+from jobs.stages.common import ARMS, evaluation, scores
+
+
+def needs(plan: RoundPlan) -> tuple[Path, ...]:
+    """The round's checkpoint and bank."""
+    return (plan.checkpoint / "checkpoint.json", plan.bank)
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """Both arms; the gate reuses the bare one."""
+    sizes = {"bare": plan.config.evaluation.bare_tasks, "full": plan.config.evaluation.full_tasks}
+    return tuple(
+        evaluation(
+            plan,
+            plan.folder / "validate" / arm,
+            arm=arm,
+            checkpoint=plan.checkpoint,
+            split="val",
+            tasks=sizes[arm],
+        )
+        for arm in ARMS
+    )
+
+
+def yields(plan: RoundPlan) -> tuple[Path, ...]:
+    """The summaries of both arms."""
+    return tuple(plan.folder / "validate" / arm / "summary.json" for arm in ARMS)
+
+
+def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
+    """The checkpoint's scores."""
+    return scores(stage.round, plan, plan.folder / "validate", step=plan.last_step)

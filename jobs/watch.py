@@ -1,0 +1,161 @@
+"""Watching one command of an attempt: progress to rows, signs of life, stopping, how it ended.
+
+A watcher may be killed and replaced at any moment; the process goes on. Rows are written only while
+the attempt still names this watcher's job.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.db import OperationalError
+from django.db.models import F
+from django.utils import timezone
+
+from intraskill_web.experiments.models import Attempt, Stage
+from jobs import process
+from jobs.layout import Command
+from jobs.transitions import State
+from trainer.errors import InputError
+
+POLL_S = 0.2
+HEARTBEAT_S = 1.0
+
+
+class Superseded(Exception):
+    """Another job watches this attempt now, or it is over."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """One watcher: the attempt, its job, what to mirror, and the commands whose progress counts."""
+
+    attempt: Attempt
+    job_id: str
+    commands: Sequence[Command]
+    mirror: Callable[[], None]
+    _beat_at: float = field(default=0.0, init=False)
+    _term_sent_at: float | None = field(default=None, init=False)
+
+    def follow(self, ref: process.ProcessRef, exit_file: Path) -> process.Exit | None:
+        """Wait for the group to end, at most a moment beyond it. None: nobody wrote how it ended.
+
+        Raises Superseded when this watcher lost its claim.
+        """
+        while True:
+            alive = process.is_alive(ref)
+            self.beat(force=not alive)
+            if not alive:
+                process.reap(ref)
+                return process.exit_of(exit_file)
+            if self.attempt.state == State.STOPPING:
+                self._end(ref)
+            time.sleep(POLL_S)
+
+    def beat(self, *, force: bool = False) -> None:
+        """Every few seconds: mirror files, show progress, give a sign of life, look for a stop."""
+        now = time.monotonic()
+        if not force and now - self._beat_at < HEARTBEAT_S and self.attempt.state != State.STOPPING:
+            return
+        self._beat_at = now
+        try:
+            self._write_signs()
+            self.mirror()
+        except (OperationalError, OSError, InputError):
+            return  # a busy database, or a file that is being cut back: the next beat comes soon
+
+    def _write_signs(self) -> None:
+        now = timezone.now()
+        rows = Attempt.objects.filter(pk=self.attempt.pk, job_id=self.job_id)
+        if not rows.update(heartbeat_at=now):
+            raise Superseded(self.job_id)
+        self.attempt.refresh_from_db(fields=["state", "stop_reason"])
+        progress = read_progress(self.commands)
+        if progress is not None:
+            Stage.objects.filter(pk=self.attempt.stage_id).exclude(
+                **{name: getattr(progress, name) for name in ("done", "total", "eta_seconds")}
+            ).update(
+                done=progress.done,
+                total=progress.total,
+                unit=progress.unit,
+                eta_seconds=progress.eta_seconds,
+                message=progress.message[:500],
+                updated_at=now,
+            )
+
+    def _end(self, ref: process.ProcessRef) -> None:
+        now = time.monotonic()
+        if self._term_sent_at is None:
+            self._term_sent_at = now
+            process.send(ref, signal.SIGTERM)
+        elif now - self._term_sent_at > process.STOP_GRACE_S:
+            process.send(ref, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A stage's progress over all its commands, in units of the one that works."""
+
+    done: int
+    total: int
+    unit: str
+    eta_seconds: float | None
+    message: str
+
+
+def read_progress(commands: Sequence[Command]) -> Reading | None:
+    """The sum of what the commands report; None before the first report."""
+    done = total = 0
+    current: dict[str, object] | None = None
+    for command in commands:
+        report = _report(command.folder / "progress.json")
+        if report is None:
+            total += command.expected
+            continue
+        current = report
+        done += int(str(report["done"]))
+        total += max(int(str(report["total"])), command.expected)
+    if current is None:
+        return None
+    eta = current["eta_seconds"]
+    finished = current["done"] == current["total"]
+    return Reading(
+        done=done,
+        total=total,
+        unit=str(current["unit"]),
+        eta_seconds=None if eta is None or finished else float(str(eta)),
+        message=str(current["message"]),
+    )
+
+
+def _report(path: Path) -> dict[str, object] | None:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def adopt(attempt: Attempt, job_id: str, *, worker: str, pid: int, host: str) -> bool:
+    """Make this process the watcher of an attempt that may already run; False if not ours."""
+    rows = Attempt.objects.filter(pk=attempt.pk, job_id=job_id)
+    return bool(
+        rows.update(
+            worker=worker,
+            watcher_pid=pid,
+            watcher_started=process.start_token(pid),
+            host=host,
+            heartbeat_at=timezone.now(),
+            updated_at=timezone.now(),
+        )
+    )
+
+
+def count_progress(stage: Stage) -> None:
+    """A finished stage has done all of its work, whatever its last report said."""
+    Stage.objects.filter(pk=stage.pk, done__lt=F("total")).update(done=F("total"))
