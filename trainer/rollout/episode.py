@@ -211,6 +211,8 @@ class Episode:
             "error": self._error,
             **self.request.extra,
         }
+        if final is None:
+            tokens = None  # of an episode that failed technically nothing is trusted
         if tokens is not None:
             trace["tokens"] = traces.token_summary(tokens, exact=self._exact_tokens)
         return EpisodeResult(self.request, trace, reward or {}, reward is not None, tokens)

@@ -1,4 +1,4 @@
-"""Episode traces: ``shopsimrl-episode-v4`` in a slim layout, and the way back to the full one.
+"""Episode traces: ``shopsimrl-episode-v4`` in a slim layout.
 
 One trace is one JSON object (environment.md §6.3). The published layout stores a page up to five
 times; ours (``"layout": "slim-v1"``) stores each page text once, where the agent read it:
@@ -9,9 +9,10 @@ times; ours (``"layout": "slim-v1"``) stores each page text once, where the agen
 - a step's ``environment`` has no ``observation``, and ``tools`` is left out: it follows from the
   state.
 
-``expand`` restores the published layout. Beyond it a trace has ``tokens`` (counts, log-probability
-statistics, and on request the exact tokens, loss mask and log-probabilities), and in training
-``training`` (step, group, weights; training.md §9.19). The private goal appears in ``final`` only.
+``expand.py`` restores the published layout. Beyond it a trace has ``tokens`` (counts, statistics of
+the log-probabilities, and on request the exact tokens, loss mask and log-probabilities), and in
+training ``training`` (step, group, weights; training.md §9.19). The private goal appears in
+``final`` only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from trainer.rollout.policy import TokenRecord
 SCHEMA = "shopsimrl-episode-v4"
 LAYOUT = "slim-v1"
 TIME_KEYS = frozenset(
-    {"started_at", "ended_at", "duration_ms", "latency_ms", "created_at", "seconds"}
+    {
+        "created_at",
+        "started_at",
+        "ended_at",
+        "duration_ms",
+        "duration_ms_mean",
+        "latency_ms",
+        "seconds",
+    }
 )
 REWARD_TOLERANCE = 1e-12
 
