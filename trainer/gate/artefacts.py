@@ -7,6 +7,7 @@ in ``inference.json``. Specification: gate-analysis.md §8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,8 +47,8 @@ def estimates(
 
 
 def mean(values: Array) -> float:
-    """The mean by one sum in row order, which is how the published means were formed."""
-    return float(sum(values.tolist()) / len(values))
+    """The mean of the correctly rounded sum."""
+    return math.fsum(values) / len(values)
 
 
 def contributions_document(

@@ -8,6 +8,7 @@ and counted; how many may be dropped is the gate's ``min_coverage``. Specificati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,8 @@ def load_baseline(
         "dropped_observations": len(run.jobs) - len(run.traces),
         "checkpoint_id": checkpoint,
         "mean_outcomes": {
-            each: sum(found[each] for found in outcomes.values()) / len(outcomes) for each in names
+            each: math.fsum(found[each] for found in outcomes.values()) / len(outcomes)
+            for each in names
         },
     }
     return Baseline(run, outcomes, record)
