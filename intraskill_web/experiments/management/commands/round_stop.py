@@ -1,0 +1,17 @@
+"""``manage.py round_stop NAME``: stop what runs; it can be resumed to the same result."""
+
+from __future__ import annotations
+
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.round_command import RoundCommand
+from intraskill_web.experiments.services import stop_round
+
+
+class Command(RoundCommand):
+    help = __doc__ or ""
+
+    def act(self, experiment: Experiment, number: int | None) -> None:
+        """Stop."""
+        self.require_latest(experiment, number)
+        if not stop_round(experiment):
+            self.note("nothing was running")
