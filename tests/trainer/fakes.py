@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainer.canonical import fingerprint
 from trainer.files import read_json, write_json
 from trainer.grpo.engine import TrainingEpisode
 from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord, ToolCall
@@ -147,6 +147,7 @@ class FakeEngine:
         return counters
 
     def save_checkpoint(self, folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-        document = {"checkpoint_id": f"fake-{json.dumps(self.weight)}", **record}
+        weights = fingerprint(self.weight)
+        document = {"checkpoint_id": f"fake-{weights[:8]}", "weights_sha256": weights, **record}
         write_json(folder / "checkpoint.json", document)
         return document

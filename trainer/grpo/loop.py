@@ -225,7 +225,8 @@ class TrainingRun:
             "updates": counters.updates - self.start.updates,
             "groups": counters.next_group - self.start.next_group,
             "checkpoint": folder.checkpoint.name,
-            "checkpoint_record": checkpoint,
+            "checkpoint_id": checkpoint["checkpoint_id"],
+            "weights_sha256": checkpoint["weights_sha256"],
         }
 
 
