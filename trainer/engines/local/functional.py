@@ -39,7 +39,7 @@ def rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """
     if not x.is_cpu:
         pairs = cosines.shape[-1]
-        first, second, still = x.split((pairs, pairs, x.shape[-1] - 2 * pairs), dim=-1)
+        first, second, still = x[..., :pairs], x[..., pairs : 2 * pairs], x[..., 2 * pairs :]
         turned = (first * cosines - second * sines, second * cosines + first * sines, still)
         return torch.cat(turned, dim=-1)
     return _Rotate.apply(x, cosines, sines)  # type: ignore[no-any-return, no-untyped-call]
@@ -52,7 +52,8 @@ class _RMSNorm(Function):
         scale = square.div_(x.shape[-1]).add_(EPSILON).rsqrt_().unsqueeze(-1)
         unit = x * scale
         ctx.save_for_backward(unit, scale, weight)
-        return unit * weight
+        scaled: Tensor = unit * weight
+        return scaled
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,12 +70,14 @@ class _SquaredReLU(Function):
     def forward(ctx: Any, x: Tensor) -> Tensor:
         positive = x.clamp_min(0)
         ctx.save_for_backward(positive)
-        return positive * positive
+        squared: Tensor = positive * positive
+        return squared
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (positive,) = ctx.saved_tensors
-        return (grad * positive).mul_(2)
+        doubled: Tensor = (grad * positive).mul_(2)
+        return doubled
 
 
 class _Rotate(Function):

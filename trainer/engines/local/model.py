@@ -1,7 +1,7 @@
 """The embedded policy's network: a transformer small enough to train on two cores.
 
-Three things differ from the textbook, each because it lowers the number of demonstrations needed (see
-docs/design/embedded-policy.md):
+Three things differ from the textbook, each because it lowers the number of demonstrations needed
+(see docs/design/embedded-policy.md):
 
 * the input is the sum of three embeddings, of the token, the one before and the one before that, so
   word pairs are features without a layer, and incremental decoding needs only the last two ids;
@@ -18,6 +18,7 @@ tokens, and must give the same numbers.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -82,7 +83,7 @@ class Block(nn.Module):
     def project(self, x: Tensor) -> Tensor:
         """Queries, keys and values [..., 3, H, D] of the stream ``x`` [..., width], not turned."""
         qkv: Tensor = self.qkv(self.attention_norm(x))
-        return qkv.unflatten(-1, (3, self.heads, -1))
+        return qkv.view(*x.shape[:-1], 3, self.heads, x.shape[-1] // self.heads)
 
     def combine(self, x: Tensor, attended: Tensor) -> Tensor:
         """Add what attention gathered (``attended`` [..., H, D]) and the MLP's answer to ``x``."""
@@ -121,6 +122,11 @@ class TinyTransformer(nn.Module):
         )
         return stream
 
+    @property
+    def layers(self) -> tuple[Block, ...]:
+        """The blocks in order, typed as what they are."""
+        return tuple(cast(Block, block) for block in self.blocks)
+
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines of ``positions`` [...], shaped [..., 1, D / 4] to meet the heads."""
         return self.cosines[positions].unsqueeze(-2), self.sines[positions].unsqueeze(-2)
@@ -140,7 +146,7 @@ class TinyTransformer(nn.Module):
         extended = functional.pad(tokens, (2, 0), value=PAD_ID)
         stream = self.embed(tokens, extended[:, 1:-1], extended[:, :-2])
         cosines, sines = self.rotary(torch.arange(length, device=tokens.device))
-        for block in self.blocks:
+        for block in self.layers:
             query, key, value = block.project(stream).unbind(-3)
             attended = functional.scaled_dot_product_attention(
                 rotate(query, cosines, sines).transpose(1, 2),
