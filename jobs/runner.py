@@ -195,6 +195,8 @@ class _Run:
         self._move(State.FAILED, error=reason, message=reason, **fields)
 
     def _publish(self) -> None:
+        if self.attempt.state == State.STARTING:  # a stage without commands only publishes
+            self._move(State.RUNNING, message="")
         absent = missing(self.spec.yields(self.plan))
         if absent:
             names = ", ".join(str(path.relative_to(self.plan.run)) for path in absent)

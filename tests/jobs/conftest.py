@@ -1,0 +1,113 @@
+"""A small experiment whose stages are little scripts: real processes, no model, no queue server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.services import create_experiment
+from jobs import pipeline, queue, runner
+from jobs.layout import Command, RoundPlan
+from trainer.config import ExperimentConfig
+
+# Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
+COUNTER = """
+import json, sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from trainer.files import append_jsonl, read_jsonl, write_json
+from trainer.progress import Progress, listen_for_stop
+folder, pause = Path({folder!r}), {pause}
+listen_for_stop()
+done = len(list(read_jsonl(folder / "counted.jsonl")))
+progress = Progress(folder / "progress.json", unit="number", total=5, done=done)
+for number in range(done, 5):
+    time.sleep(pause)
+    append_jsonl(folder / "counted.jsonl", [{{"number": number}}])
+    progress.update(number + 1, f"counted {{number}}")
+write_json(folder / "result.json", {{"numbers": list(read_jsonl(folder / "counted.jsonl"))}})
+print("counted all")
+"""
+ROOT = str(Path(__file__).resolve().parents[2])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ExperimentConfig:
+    """A configuration with start files that are there, whatever they hold."""
+    start = tmp_path / "start"
+    (start / "checkpoint").mkdir(parents=True)
+    (start / "checkpoint" / "checkpoint.json").write_text("{}")
+    (start / "s0.json").write_text('{"skills": []}')
+    return ExperimentConfig.model_validate(
+        {
+            "name": "small",
+            "rounds": 2,
+            "start": {"skillbank": start / "s0.json", "checkpoint": start / "checkpoint"},
+        }
+    )
+
+
+@pytest.fixture
+def experiment(transactional_db: None, home: Path, config: ExperimentConfig) -> Experiment:
+    return create_experiment(config)
+
+
+@pytest.fixture
+def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """What reached the queue, in order; nothing is really enqueued."""
+    jobs: list[tuple[int, str]] = []
+    waiting: set[str] = set()
+
+    def enqueue(attempt_id: int, job_id: str, *, queue: str = "stages") -> bool:
+        jobs.append((attempt_id, job_id))
+        waiting.add(job_id)
+        return True
+
+    monkeypatch.setattr(queue, "enqueue", enqueue)
+    monkeypatch.setattr(queue, "withdraw", waiting.discard)
+    monkeypatch.setattr(queue, "is_waiting", lambda job_id, *, queue="stages": job_id in waiting)
+    return jobs
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replace every stage by a script; ``scripted(pause=…, source=…)`` chooses which."""
+    monkeypatch.setattr(runner, "TRAINER", ())
+
+    def use(*, pause: float = 0.0, source: str = COUNTER, **changes: Any) -> None:
+        for kind in list(pipeline.PIPELINE):
+            monkeypatch.setitem(
+                pipeline.PIPELINE, kind, _spec(pipeline.PIPELINE[kind], source, pause, changes)
+            )
+
+    return use
+
+
+def _spec(
+    spec: pipeline.StageSpec, source: str, pause: float, changes: dict[str, Any]
+) -> pipeline.StageSpec:
+    def folder(plan: RoundPlan) -> Path:
+        return plan.folder / "scripted" / spec.kind
+
+    def commands(plan: RoundPlan) -> tuple[Command, ...]:
+        script = source.format(root=ROOT, folder=str(folder(plan)), pause=pause)
+        return (Command("count", ("-c", script), folder(plan), expected=5),)
+
+    def publish(_stage: object, plan: RoundPlan) -> dict[str, Any]:
+        result = json.loads((folder(plan) / "result.json").read_text())
+        return {"counted": len(result["numbers"])}
+
+    fields: dict[str, Any] = {
+        "needs": lambda _plan: (),
+        "commands": commands,
+        "yields": lambda plan: (folder(plan) / "result.json",),
+        "publish": publish,
+        "prepare": lambda _plan: None,
+    }
+    return replace(spec, **{**fields, **changes})
