@@ -1,8 +1,8 @@
 """Demonstrations as token sequences: what the warm start learns from.
 
-A shopper reads some chunks and a task and plays it on the real shop. Which chunks are read is drawn
-anew each time, so that texts and deeds are seen in every combination: none at all, any of the habits in
-any wording, chunks that call for nothing, and chunks of words that mean nothing here.
+A shopper reads some chunks and a task and plays it on the real shop. Which chunks are read is
+drawn anew each time, so that texts and deeds are seen in every combination: none at all, any of the
+habits in any wording, chunks that call for nothing, and chunks of words that mean nothing here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def draw_chunks(rng: random.Random) -> list[str]:
 
 
 def wrap(text: str, rng: random.Random) -> str:
-    """``text`` as a part of a longer chunk, now and then: what surrounds a sentence does not matter."""
+    """Now and then, ``text`` inside a longer chunk: what surrounds a sentence does not matter."""
     if rng.random() >= WRAPPED_SHARE:
         return text
     before, after = rng.choices(PROSE, k=rng.randint(0, 4)), rng.choices(PROSE, k=rng.randint(0, 4))
@@ -73,12 +73,12 @@ def wrap(text: str, rng: random.Random) -> str:
 
 
 def draw_slip(rng: random.Random) -> Slip | None:
-    """Rarely, one mistaken turn early in the episode, so that ``error`` is known and recovered from."""
+    """Rarely, one mistaken early turn, so that ``error`` is known and recovered from."""
     if rng.random() >= SLIP_SHARE:
         return None
     when = rng.randint(1, 5)
     words = rng.choices((*VERBS, *RANKS[:3], *COLOURS, *SIZES, *CATEGORIES), k=rng.randint(1, 3))
-    if words[0] in ("search", "open", "buy") and len(words) == 1 or words[0] == "search":
+    if words[0] == "search" or words in (["open"], ["buy"]):
         words.insert(0, "select")  # never an action that a shopper could have meant
     return lambda turn: words if turn == when else None
 

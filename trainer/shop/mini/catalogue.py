@@ -3,8 +3,8 @@
 The same seed always gives the same products in the same order (Mersenne Twister seeded by a string
 through SHA-512, independent of the platform); a test holds the catalogue's hash.
 
-A product is three words, "tarn vintage bottle" (brand, feature, category), one material, three colours
-and three sizes; only the size moves the price. Two properties make a shopper's habits matter:
+A product is three words, "tarn vintage bottle" (brand, feature, category), one material, three
+colours and three sizes; only the size moves the price. Two properties make habits matter:
 
 * Products of one series (category, brand, feature) mostly share colours and sizes. Otherwise the
   wanted options alone would point at the wanted product and nobody would need to look at materials.
@@ -106,9 +106,9 @@ def _draw_options(
 
 
 def _product(asin: str, draft: _Draft) -> Product:
-    visible, hidden = (draft.feature, draft.brand), (draft.material,)
-    if draft.material_visible:
-        visible, hidden = (*visible, draft.material), ()
+    named = (draft.feature, draft.brand)
+    visible = (*named, draft.material) if draft.material_visible else named
+    hidden = () if draft.material_visible else (draft.material,)
     return Product(
         asin=asin,
         title=f"{draft.brand} {draft.feature} {draft.category}",

@@ -1,9 +1,9 @@
-"""The demonstrator: a shopper with habits, who shows the policy how texts and deeds go together.
+"""The demonstrator: a shopper with habits, who shows how texts and deeds go together.
 
-It reads what a policy reads (task words and pages), never the private goal, and acts in the same words.
-Habits are drawn once an episode, at the rates of ``habits.py``. With every habit it wins each task that
-``tasks.py`` keeps. Used by the warm start, the task generator and the embedded analyst; never by
-training, evaluation or the gate.
+It reads what a policy reads (task words and pages), never the private goal, and acts in the same
+words. Habits are drawn once an episode, at the rates of ``habits.py``. With every habit it wins
+each task that ``tasks.py`` keeps. Used by the warm start, the task generator and the embedded analyst;
+never by training, evaluation or the gate.
 """
 
 from __future__ import annotations
@@ -85,33 +85,46 @@ class Demonstrator:
         return not self._has("budget") or _lowest_price(row) <= self.need.budget
 
     def _inspect(self, state: State) -> Words:
-        need = self.need
+        """On a product page: look closer, leave, choose options, leave after all, or buy."""
         if self.turns >= self.last_turn:
             return ["buy"]
         may_leave = self.turns < self.last_turn - 2  # time to open and buy something else
-        if need.material and (need.brand is None or self._has("brand")):
-            material = _shown_material(state)
-            if material is None:
-                if self._has("details"):
-                    return ["details"]
-            elif material != need.material and may_leave:
-                return ["back"]
-        colours, sizes = state["available_options"]["colour"], state["available_options"]["size"]
-        lacking = (need.colour and need.colour not in colours) or (
-            need.size and need.size not in sizes
+        for decide in (self._judge_material, self._judge_options, self._select, self._judge_price):
+            words = decide(state)
+            if words and (may_leave or words != ["back"]):
+                return words
+        return ["buy"]
+
+    def _judge_material(self, state: State) -> Words | None:
+        if not self.need.material or (self.need.brand and not self._has("brand")):
+            return None
+        material = _shown_material(state)
+        if material is None:
+            return ["details"] if self._has("details") else None
+        return ["back"] if material != self.need.material else None
+
+    def _judge_options(self, state: State) -> Words | None:
+        lacking = any(
+            wanted and wanted not in state["available_options"][axis]
+            for axis, wanted in self._wanted_options()
         )
-        if lacking and self._has("missing_option") and may_leave:
-            return ["back"]
-        chosen = state["selected_options"]
-        for axis, wanted, values in (("colour", need.colour, colours), ("size", need.size, sizes)):
-            if wanted in values and chosen.get(axis) != wanted and self._has(axis):
+        return ["back"] if lacking and self._has("missing_option") else None
+
+    def _select(self, state: State) -> Words | None:
+        for axis, wanted in self._wanted_options():
+            open_choice = wanted and state["selected_options"].get(axis) != wanted
+            if open_choice and wanted in state["available_options"][axis] and self._has(axis):
                 return ["select", str(wanted)]
+        return None
+
+    def _judge_price(self, state: State) -> Words | None:
         price = state.get("selected_price")
         if price is None:
             price = _lowest_price(state["product"])
-        if price > need.budget and self._has("budget") and may_leave:
-            return ["back"]
-        return ["buy"]
+        return ["back"] if price > self.need.budget and self._has("budget") else None
+
+    def _wanted_options(self) -> tuple[tuple[str, str | None], ...]:
+        return ("colour", self.need.colour), ("size", self.need.size)
 
 
 def _lowest_price(row: State) -> float:

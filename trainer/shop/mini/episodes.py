@@ -1,4 +1,4 @@
-"""Demonstrated episodes on the shop's own machine, and the solver that decides which tasks are kept."""
+"""Demonstrated episodes on the shop's own machine, and the solver that picks winnable tasks."""
 
 from __future__ import annotations
 

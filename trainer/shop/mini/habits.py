@@ -1,10 +1,10 @@
-"""What the demonstrator knows about procedural texts: which habit a sentence calls for, and how firmly.
+"""What the demonstrator knows about texts: which habit a sentence calls for, and how firmly.
 
-This is the only place where the nature of a text is written down. Demonstrations for the warm start are
-drawn with it, and nothing that trains, gates, judges or shows chunks may read it (a test greps).
+This is the only place where the nature of a text is written down. Demonstrations for the warm start
+are drawn with it; nothing that trains, gates, judges or shows chunks may read it (a test greps).
 A shopper has every habit at a base rate, because people do sensible things unasked. A firm sentence
-raises it to ``FIRM_RATE``, a vague one only half of the way. The base rates are calibrated so that each
-habit moves success by a similar, measurable amount; see docs/design/embedded-policy.md.
+raises it to ``FIRM_RATE``, a vague one only half of the way. The base rates are calibrated so that
+each habit moves success by a similar, measurable amount; see docs/design/embedded-policy.md.
 """
 
 from __future__ import annotations

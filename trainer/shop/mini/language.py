@@ -5,8 +5,8 @@ decide how many demonstrations a small model needs (docs/design/embedded-policy.
 
 * an entry's number stands after the entry, so it can gather what was said before it;
 * options that were not chosen read ``none``, so no comparison with a preselected value is needed;
-* an entry that was opened before carries ``seen``, and a product page is printed whole each time, so
-  the last page carries all the state.
+* an entry that was opened before carries ``seen``, and a product page is printed whole each time,
+  so the last page carries all the state.
 
 A turn of the policy is one verb with its arguments; ``decode`` turns it into the shop's tool call.
 """

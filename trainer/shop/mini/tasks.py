@@ -1,12 +1,12 @@
 """The tasks of the embedded world and their splits.
 
-A task wants one product and one variant of it. What it wants is said in two places, the persona and the
-request, in single words; the target's id stays private. A drawn task is kept only if a shopper with all
-habits (``demonstrator.py``) buys a full success within the action limit, so every task can be won; short
-ones are thinned out, because they teach little.
+A task wants one product and one variant of it. What it wants is said in two places, the persona and
+the request, in single words; the target's id stays private. A drawn task is kept only if a shopper
+with all habits (``demonstrator.py``) buys a full success within the action limit, so every task can
+be won; short ones are thinned out, because they teach little.
 
-Splits are drawn from seeds of their own, in a fixed order, and never share a task: two tasks are the
-same when the shopper reads the same words. The hash of a split covers ids and contents.
+Splits are drawn from seeds of their own, in a fixed order, and never share a task: two tasks are
+the same when the shopper reads the same words. The hash of a split covers ids and contents.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def draw_tasks(
     first_id: int,
     exclude: set[tuple[str, ...]],
 ) -> Iterator[Task]:
-    """Winnable tasks without end, numbered from ``first_id``. ``exclude`` grows with each of them."""
+    """Winnable tasks without end, numbered from ``first_id``; each of them joins ``exclude``."""
     rng = random.Random(f"mini-tasks-{seed}")
     task_id = first_id
     while True:

@@ -1,29 +1,32 @@
 """The words of the embedded world.
 
-Every word that a page, a task, an action or a shipped chunk can contain is listed here; together they
-are the vocabulary of the embedded policy. The order of ``vocabulary()`` is the order of token ids, so a
-change of any list makes a new vocabulary and every checkpoint bound to the old one is refused.
+Every word that a page, a task, an action or a shipped chunk can contain is listed here; together
+they are the vocabulary of the embedded policy. The order of ``vocabulary()`` is the order of token
+ids, so a change of any list makes a new vocabulary, and a checkpoint of the old one keeps its own.
 """
 
 from __future__ import annotations
 
-BRANDS = tuple(
-    "acme birk corvo delta elba fenn garo halo iris juno kesh lumo mira nord opal pico quin rusk sova"
-    " tarn ulmo vega wren zeta".split()
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+BRANDS = _words(
+    "acme birk corvo delta elba fenn garo halo iris juno kesh lumo mira nord opal pico quin rusk"
+    " sova tarn ulmo vega wren zeta"
 )
-CATEGORIES = tuple(
+CATEGORIES = _words(
     "bag blanket boots bottle chair desk jacket kettle knife lamp mug pan pillow rug shirt speaker"
-    " stool tent towel watch".split()
+    " stool tent towel watch"
 )
-FEATURES = tuple(
+FEATURES = _words(
     "breathable compact elegant foldable heavy light modern padded plain portable quiet rustic slim"
-    " smart soft sturdy vintage warm waterproof wide".split()
+    " smart soft sturdy vintage warm waterproof wide"
 )
-MATERIALS = tuple(
-    "bamboo ceramic copper cotton felt glass leather linen nylon oak steel wool".split()
-)
-COLOURS = tuple("black blue green grey pink red white yellow".split())
-SIZES = tuple("xs s m l xl".split())
+MATERIALS = _words("bamboo ceramic copper cotton felt glass leather linen nylon oak steel wool")
+COLOURS = _words("black blue green grey pink red white yellow")
+SIZES = _words("xs s m l xl")
 
 MAX_PRICE = 50
 PRICES = tuple(f"${amount}" for amount in range(1, MAX_PRICE + 1))
@@ -32,14 +35,14 @@ RANKS = tuple(f"#{rank}" for rank in range(1, MAX_RANK + 1))
 NUMBERS = tuple(str(number) for number in range(1, 10))
 
 VERBS = ("search", "open", "next", "back", "details", "select", "buy")
-LAYOUT = tuple(
+LAYOUT = _words(
     "skill ; persona request brand material colour size budget home results page of seen none item"
-    " unknown price colours sizes chosen error done".split()
+    " unknown price colours sizes chosen error done"
 )
 
 # Words that chunks are written in, in alphabetical order. A chunk may use any other word of the
 # vocabulary too; a word outside it is read as one unknown word.
-PROSE = tuple(
+PROSE = _words(
     """
     a about above add afford again against all always an and are around as ask at attend attributes
     avoid away be before best better buying by calm can careful carefully check choose choosing cost
@@ -53,7 +56,7 @@ PROSE = tuple(
     stays stop style take tell than thank that the their them then there they things think this time
     to tone too try turn turns under unit unless until use user variant visit wait want wanted wants
     watch well what when where which while with within without word words work you
-    """.split()
+    """
 )
 
 SPECIAL = ("<pad>", "<s>", "<act>", "<end>", "<unk>")
