@@ -1,0 +1,151 @@
+"""Configuration files: what is accepted, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.config import (
+    EvaluateConfig,
+    ExperimentConfig,
+    TrainConfig,
+    load_config,
+    parse_config,
+    read_yaml,
+)
+from trainer.errors import InputError
+
+ROOT = Path(__file__).parents[3]
+START = {"skillbank": "bank.json", "checkpoint": "checkpoint"}
+TRAIN: dict[str, Any] = {
+    "stage": "train",
+    "name": "t",
+    "round_id": "round-000",
+    "output_dir": "train",
+    "policy": {"checkpoint": "start"},
+    "skillbank": "bank.json",
+    "curriculum": "curriculum.json",
+}
+EVALUATE: dict[str, Any] = {
+    "stage": "evaluate",
+    "name": "e",
+    "output_dir": "out",
+    "policy": {"checkpoint": "start"},
+}
+
+
+@pytest.mark.parametrize("name", ["demo", "quick"])
+def test_the_shipped_experiments_load(name: str) -> None:
+    config = load_config(ROOT / "configs" / "mini" / f"{name}.yaml", ExperimentConfig)
+    assert config.name == name
+    assert config.start.skillbank.parent == ROOT / "configs" / "mini"
+    kept, updates = config.train.rollout.groups_kept, config.train.optimiser.updates_per_step
+    assert kept % updates == 0
+
+
+def test_the_demo_is_the_round_that_was_promised() -> None:
+    config = load_config(ROOT / "configs" / "mini" / "demo.yaml", ExperimentConfig)
+    rollout = config.train.rollout
+    assert (config.train.steps, rollout.groups_per_wave, rollout.groups_kept) == (20, 32, 16)
+    assert rollout.episodes_per_group == 8
+    assert config.evaluation.bare_tasks == 1600
+    assert config.train.optimiser.learning_rate == 5e-5
+
+
+def test_relative_paths_start_at_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "sub" / "train.yaml"
+    config = parse_config({**TRAIN, "task_data": "/data/tasks.jsonl"}, TrainConfig, file=path)
+    assert config.output_dir == tmp_path / "sub" / "train"
+    assert config.policy.checkpoint == tmp_path / "sub" / "start"
+    assert str(config.task_data) == "/data/tasks.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "field", "text"),
+    [
+        (TrainConfig, {**TRAIN, "stage": "evaluate"}, "stage", "train"),
+        (TrainConfig, {**TRAIN, "stepz": 3}, "stepz", "keys known here: .*steps"),
+        (TrainConfig, {**TRAIN, "steps": 0}, "steps", "greater than or equal to 1"),
+        (TrainConfig, {**TRAIN, "name": "a b"}, "name", "only letters, digits"),
+        (TrainConfig, {**TRAIN, "policy": {}}, "policy.checkpoint", "Add this key"),
+        (
+            TrainConfig,
+            {**TRAIN, "rollout": {"group_kept": 4}},
+            "rollout.group_kept",
+            "keys known here: .*groups_kept",
+        ),
+        (
+            TrainConfig,
+            {**TRAIN, "rollout": {"groups_kept": 64}},
+            "rollout",
+            "groups_per_wave must be at least groups_kept",
+        ),
+        (
+            TrainConfig,
+            {**TRAIN, "optimiser": {"updates_per_step": 3}},
+            None,
+            "a group may not straddle two updates",
+        ),
+        (
+            TrainConfig,
+            {**TRAIN, "optimiser": {"learning_rate": float("nan")}},
+            "optimiser.learning_rate",
+            "finite|greater",
+        ),
+        (
+            EvaluateConfig,
+            {**EVALUATE, "skills": {"provider": "bank"}},
+            "skills",
+            "bank must be set",
+        ),
+        (
+            EvaluateConfig,
+            {**EVALUATE, "tasks": {"limit": 1, "sample_size": 1}},
+            "tasks",
+            "not both",
+        ),
+        (
+            ExperimentConfig,
+            {"name": "x", "start": START, "curriculum": {"rho_max": 1.5}},
+            "curriculum.rho_max",
+            "less than or equal to 1",
+        ),
+    ],
+)
+def test_a_mistake_names_file_field_value_and_remedy(
+    tmp_path: Path, model: Any, value: dict[str, Any], field: str | None, text: str
+) -> None:
+    with pytest.raises(InputError, match=text) as caught:
+        parse_config(value, model, file=tmp_path / "config.yaml")
+    assert caught.value.file == str(tmp_path / "config.yaml")
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a: [", "not valid YAML"), ("- a", "a mapping"), (None, "no such configuration file")],
+)
+def test_files_that_are_no_configuration(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "config.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_yaml(path)
+
+
+def test_another_seed_changes_masks_too_and_nothing_else(tmp_path: Path) -> None:
+    config = parse_config({"name": "x", "start": START}, ExperimentConfig, file=tmp_path / "x.yaml")
+    one, two = config.with_seed(1), config.with_seed(2)
+    assert (one.seed, two.seed) == (1, 2)
+    assert one.mask_seed != two.mask_seed
+    assert one == config.with_seed(1)
+    assert one.model_copy(update={"seed": 2, "mask_seed": two.mask_seed}) == two
+
+
+def test_settings_cannot_be_changed_after_loading(tmp_path: Path) -> None:
+    config = parse_config(TRAIN, TrainConfig, file=tmp_path / "x.yaml")
+    with pytest.raises(ValueError, match="frozen"):
+        config.steps = 3  # type: ignore[misc]
