@@ -2,7 +2,7 @@
 
 It reads what a policy reads (task words and pages), never the private goal, and acts in the same
 words. Habits are drawn once an episode, at the rates of ``habits.py``. With every habit it wins
-each task that ``tasks.py`` keeps. Used by the warm start, the task generator and the embedded analyst;
+each task that ``tasks.py`` keeps. Used by the warm start, the task generator and the analyst;
 never by training, evaluation or the gate.
 """
 
