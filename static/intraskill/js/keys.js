@@ -1,0 +1,30 @@
+// Keyboard: j k next and previous item, Enter opens it, n p next and previous page or episode, / search, ? help.
+const items = () => [...document.querySelectorAll("[data-item]")].filter((e) => e.offsetParent);
+let at = -1;
+
+const move = (by) => {
+  const list = items();
+  if (!list.length) return;
+  at = Math.max(0, Math.min(list.length - 1, at + by));
+  list.forEach((e, i) => e.classList.toggle("on", i === at));
+  list[at].scrollIntoView({ block: list[at].matches(".turn") ? "start" : "nearest" });
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const go = (selector) => document.querySelector(selector)?.click();
+  switch (event.key) {
+    case "/":
+      event.preventDefault();
+      document.querySelector("[data-search]")?.focus();
+      break;
+    case "?": document.getElementById("help")?.showModal(); break;
+    case "j": move(1); break;
+    case "k": move(-1); break;
+    case "n": go("a[rel=next]"); break;
+    case "p": go("a[rel=prev]"); break;
+    case "Enter":
+      if (document.activeElement === document.body) items()[at]?.querySelector("a")?.click();
+      break;
+  }
+});
