@@ -1,0 +1,112 @@
+"""Numbers, times and hashes as people read them, in one place and the same on every page.
+
+Rates have three decimals, effects a sign and a true minus, counts thousands separators, durations
+two units. What is not known is an en dash, never a zero."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from intraskill_web.charts.rows import MINUS, signed
+
+UNKNOWN = "\u2013"
+CJK = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]")
+
+
+def rate(value: float | None, places: int = 3) -> str:
+    """A share or mean: ``0.832``."""
+    if value is None:
+        return UNKNOWN
+    text = f"{value:.{places}f}"
+    return text.replace("-", MINUS) if float(text) else text.lstrip("-")
+
+
+def effect(value: float | None, places: int = 3) -> str:
+    """A difference, always with its sign: ``−0.011``."""
+    return UNKNOWN if value is None else signed(value, places)
+
+
+def interval(low: float | None, high: float | None, places: int = 3) -> str:
+    """A 95 % interval of a difference: ``[−0.011, +0.062]``; empty when there is none."""
+    if low is None or high is None:
+        return ""
+    return f"[{signed(low, places)}, {signed(high, places)}]"
+
+
+def count(value: int | None) -> str:
+    """``5,120``."""
+    return UNKNOWN if value is None else f"{value:,}".replace("-", MINUS)
+
+
+def percent(value: float | None, places: int = 0) -> str:
+    """``value`` as a share of one: ``45 %``."""
+    return UNKNOWN if value is None else f"{value * 100:.{places}f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """Two units at most: ``4 h 05 min``, ``14 min 10 s``, ``2.8 s``."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 10:
+        return _("%(s)s s") % {"s": f"{max(seconds, 0):.1f}"}
+    whole = round(seconds)
+    if whole < 60:
+        return _("%(s)s s") % {"s": whole}
+    if whole < 3600:
+        return _("%(m)d min %(s)02d s") % {"m": whole // 60, "s": whole % 60}
+    if whole < 86_400:
+        return _("%(h)d h %(m)02d min") % {"h": whole // 3600, "m": whole % 3600 // 60}
+    return _("%(d)d d %(h)02d h") % {"d": whole // 86_400, "h": whole % 86_400 // 3600}
+
+
+def size(value: int | None) -> str:
+    """A number of bytes in binary units: ``8.4 MiB``."""
+    if value is None:
+        return UNKNOWN
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024 or unit == "GiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("unreachable")
+
+
+def clock(moment: datetime | None) -> str:
+    """Hour and minute today, with the date before."""
+    if moment is None:
+        return UNKNOWN
+    local = timezone.localtime(moment)
+    today = timezone.localtime().date() == local.date()
+    return local.strftime("%H:%M" if today else "%Y-%m-%d %H:%M")
+
+
+def ago(moment: datetime | None) -> str:
+    """How long ago, in one unit; the page's script keeps it true."""
+    if moment is None:
+        return UNKNOWN
+    seconds = max(0, int((timezone.now() - moment).total_seconds()))
+    if seconds < 60:
+        return ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
+    if seconds < 3600:
+        minutes = seconds // 60
+        return ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
+    if seconds < 86_400:
+        hours = seconds // 3600
+        return ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
+    days = seconds // 86_400
+    return ngettext("%(n)d day ago", "%(n)d days ago", days) % {"n": days}
+
+
+def hash8(value: str | None) -> str:
+    """The first eight digits of a hash."""
+    return value[:8] if value else UNKNOWN
+
+
+def has_cjk(text: object) -> bool:
+    """Whether ``text`` holds Chinese, so that the page can say so to fonts and screen readers."""
+    return bool(CJK.search(str(text)))

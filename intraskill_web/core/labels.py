@@ -1,0 +1,97 @@
+"""The words for states, statuses, treatments and endings, once for all pages.
+
+Identifiers stay as they are in addresses, JSON and CSV; only what people read is worded. An unknown
+identifier is shown as it is, so that a newer file never breaks a page.
+"""
+
+from __future__ import annotations
+
+from django.utils.functional import Promise
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from intraskill_web.experiments.states import ROUND_STATE_LABELS, STATE_LABELS
+
+Words = dict[str, str | Promise]
+
+STATES: Words = {
+    "": _("not started"),
+    **{state.value: label for state, label in ROUND_STATE_LABELS.items()},
+    **{state.value: label for state, label in STATE_LABELS.items()},
+}
+STAGES: Words = {
+    "freeze": _("Freeze"),
+    "train": _("Train"),
+    "analyse": _("Analyse"),
+    "validate": _("Validate"),
+    "gate": _("Gate"),
+    "select": _("Select"),
+}
+CHUNK_STATUS: Words = {
+    "selected": _("Selected"),
+    "retired": _("Retired"),
+    "non_positive": _("Non-positive"),
+    "rewrite_loser": _("Rewrite loser"),
+    "held": _("Held"),
+    "budget_excluded": _("Over budget"),
+    "not_adopted": _("Not adopted"),
+    "pooled": _("In the pool"),
+}
+TREATMENTS: Words = {
+    "skill_free": _("skill-free"),
+    "assisted": _("assisted"),
+    "assisted_empty": _("assisted, empty"),
+    "diagnostic_full_skill": _("full skill (retry)"),
+    "bare": _("bare"),
+    "full": _("full skill"),
+    "masked": _("masked"),
+}
+PURPOSES: Words = {
+    "train": _("training"),
+    "retry": _("full-skill retry"),
+    "baseline": _("starting checkpoint"),
+    "bare": _("validation, bare"),
+    "full": _("validation, full skill"),
+    "masked": _("gate, masked"),
+    "test": _("test"),
+}
+TERMINATIONS: Words = {
+    "purchase": _("purchase"),
+    "action_limit": _("turn limit"),
+    "generation_length": _("token limit"),
+}
+TRIAGE: Words = {
+    "not_frontier": _("not frontier"),
+    "model_internalization_deficit": _("internalisation deficit"),
+    "full_skill_failure_pending_analysis": _("pending analysis"),
+    "environment_or_runtime_error": _("technical"),
+    "all_wrong_retry_disabled": _("all wrong, no retry"),
+}
+SPLITS: Words = {"train": _("training"), "val": _("validation"), "test": _("test")}
+UNITS: Words = {
+    "step": _("steps"),
+    "episode": _("episodes"),
+    "task": _("tasks"),
+    "card": _("cards"),
+    "chunk": _("chunks"),
+}
+
+
+def word(words: Words, key: str) -> str:
+    """The word for ``key``, or ``key`` itself."""
+    return str(words.get(key, key))
+
+
+def state_label(state: str) -> str:
+    """The badge's word."""
+    return capfirst(word(STATES, state))
+
+
+def stage_label(kind: str) -> str:
+    """The short name of a stage."""
+    return word(STAGES, kind)
+
+
+def chunk_status(status: str) -> str:
+    """The word for what a gate decided."""
+    return word(CHUNK_STATUS, status)

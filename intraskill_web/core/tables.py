@@ -1,0 +1,70 @@
+"""A table as data: what a chart's table twin, its CSV and its JSON are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from intraskill_web.core import formats
+
+Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``key`` names the value in rows, CSV and JSON; ``label`` is what people read."""
+
+    key: str
+    label: str
+    kind: Kind = "text"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values stand right-aligned."""
+        return self.kind not in ("text", "mono", "status")
+
+    def show(self, value: Any) -> str:
+        """The value as people read it."""
+        if value is None or value == "":
+            return formats.UNKNOWN
+        match self.kind:
+            case "count":
+                return formats.count(int(value))
+            case "rate":
+                return formats.rate(float(value))
+            case "effect":
+                return formats.effect(float(value))
+            case "seconds":
+                return formats.duration(float(value))
+            case "number":
+                return f"{value:.6g}"
+            case _:
+                return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows are mappings by column key; a row's ``_href`` opens what it counts."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+
+    def cells(self) -> list[list[tuple[Column, str, str]]]:
+        """For templates: per row the column, the text and an address (on the first cell)."""
+        return [
+            [
+                (
+                    column,
+                    column.show(row.get(column.key)),
+                    str(row.get("_href", "")) if i == 0 else "",
+                )
+                for i, column in enumerate(self.columns)
+            ]
+            for row in self.rows
+        ]
+
+    def data(self) -> list[dict[str, Any]]:
+        """Rows for JSON, full precision."""
+        return [{c.key: row.get(c.key) for c in self.columns} for row in self.rows]

@@ -1,0 +1,174 @@
+"""Template tags of all pages: icons, badges, numbers, definitions, fragments."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.template.base import FilterExpression, NodeList, Parser, Token
+from django.template.context import Context
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from intraskill_web.charts import rows
+from intraskill_web.core import access, formats
+from intraskill_web.core.definitions import definitions
+from intraskill_web.core.labels import chunk_status, state_label
+
+register = template.Library()
+
+register.filter("rate", formats.rate)
+register.filter("effect", formats.effect)
+register.filter("thousands", formats.count)
+register.filter("percent", formats.percent)
+register.filter("duration", formats.duration)
+register.filter("size", formats.size)
+register.filter("clock", formats.clock)
+register.filter("hash8", formats.hash8)
+
+
+@register.filter
+def role(user: Any) -> str:
+    """The reader's role, in words."""
+    return {"admin": _("admin"), "operator": _("operator")}.get(access.role(user), _("viewer"))
+
+
+@register.filter
+def interval(value: Any, places: int = 3) -> str:
+    """The interval of anything with ``low`` and ``high``, or of a pair."""
+    low, high = (value.low, value.high) if hasattr(value, "low") else value or (None, None)
+    return formats.interval(low, high, places)
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    """A list written in a template: words between spaces."""
+    return text.split()
+
+
+@register.filter
+def lang(text: object) -> SafeString:
+    """`` lang="zh-CN"`` when the text holds Chinese, for an element that shows it."""
+    return mark_safe(' lang="zh-CN"' if formats.has_cjk(text) else "")
+
+
+@register.simple_tag
+def icon(name: str, css: str = "") -> SafeString:
+    """A decorative icon of the sprite; what it says must also stand in words."""
+    return format_html(
+        '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>',
+        f" {css}" if css else "",
+        static("intraskill/icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def badge(state: str) -> SafeString:
+    """Shape, word and colour of a stage's, attempt's or round's state; empty is "not started"."""
+    name = state or "none"
+    return format_html('<span class="badge s-{}">{}{}</span>', name, icon(name), state_label(state))
+
+
+@register.simple_tag
+def status(name: str) -> SafeString:
+    """A chunk's status: shape and word."""
+    return format_html(
+        '<span class="st {}">{}{}</span>', name, rows.status_shape(name), chunk_status(name)
+    )
+
+
+@register.simple_tag
+def help(key: str) -> SafeString:
+    """The ``?`` beside a number, to its definition."""
+    entry = definitions()[key]
+    return format_html(
+        '<a class="q" href="{}" aria-label="{}" title="{}">?</a>',
+        reverse("core:definition", args=[key]),
+        _("Definition: %(title)s") % {"title": entry.title},
+        entry.text,
+    )
+
+
+@register.simple_tag
+def ago(moment: datetime | None) -> SafeString | str:
+    """How long ago, kept true by the page's script."""
+    if moment is None:
+        return formats.UNKNOWN
+    return format_html(
+        '<time data-ago datetime="{}">{}</time>', moment.isoformat(), formats.ago(moment)
+    )
+
+
+@register.simple_tag
+def hashed(value: str | None, href: str = "") -> SafeString | str:
+    """The first eight digits of a hash, the whole in the title; copied on click, or a link."""
+    if not value:
+        return formats.UNKNOWN
+    if href:
+        return format_html(
+            '<a class="mono" href="{}" title="{}">{}</a>', href, value, formats.hash8(value)
+        )
+    return format_html('<span class="mono" title="{}">{}</span>', value, formats.hash8(value))
+
+
+@register.simple_tag
+def number(text: str, href: str | None = None, title: str = "") -> SafeString:
+    """A number that opens the episodes it counts; plain where there are none."""
+    if not href or text == formats.UNKNOWN:
+        return format_html("{}", text)
+    return format_html(
+        '<a class="n" href="{}"{}>{}</a>',
+        href,
+        format_html(' title="{}"', title) if title else "",
+        text,
+    )
+
+
+@register.simple_tag
+def scripts(*names: str) -> SafeString:
+    """Module scripts under ``static/intraskill/js``."""
+    return format_html_join(
+        "\n",
+        '<script type="module" src="{}"></script>',
+        ((static(f"intraskill/js/{name}.js"),) for name in names),
+    )
+
+
+class FragmentNode(template.Node):
+    """See ``fragment``."""
+
+    def __init__(
+        self, name: FilterExpression, css: FilterExpression | None, body: NodeList
+    ) -> None:
+        self.name = name
+        self.css = css
+        self.nodelist = body
+
+    def render(self, context: Context) -> SafeString:
+        body = self.nodelist.render(context)
+        return format_html(
+            '<div id="{}"{} class="{}" data-token="{}">{}</div>',
+            self.name.resolve(context),
+            mark_safe(' hx-swap-oob="outerHTML"' if context.get("polling") else ""),
+            self.css.resolve(context) if self.css else "",
+            hashlib.sha256(body.encode()).hexdigest()[:12],
+            body,
+        )
+
+
+@register.tag
+def fragment(parser: Parser, token: Token) -> FragmentNode:
+    """``{% fragment "id" "css" %}…{% endfragment %}``: a part of the page that a poll may
+    replace."""
+    arguments = [parser.compile_filter(bit) for bit in token.split_contents()[1:]]
+    if not 1 <= len(arguments) <= 2:
+        raise template.TemplateSyntaxError("fragment takes an id and, optionally, CSS classes")
+    body = parser.parse(("endfragment",))
+    parser.delete_first_token()
+    return FragmentNode(arguments[0], arguments[1] if len(arguments) == 2 else None, body)

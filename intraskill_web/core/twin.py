@@ -1,0 +1,80 @@
+"""Every page has a JSON twin: the same address with ``?format=json`` answers the same facts as
+data.
+
+A view computes once and calls ``page``; what a person sees and what a script reads cannot drift
+apart. Tables have a CSV twin too (``?format=csv``)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from intraskill_web.core.tables import Table
+
+
+class Encoder(DjangoJSONEncoder):
+    """Django's encoder with full microseconds and translated texts as strings."""
+
+    def default(self, o: Any) -> Any:
+        if isinstance(o, datetime):
+            return o.isoformat()
+        return super().default(o)
+
+
+def page(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    data: Callable[[], Mapping[str, Any]],
+    *,
+    table: Table | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The HTML page, or the data behind it when ``?format=json`` (or ``csv``) asks for it."""
+    wanted = request.GET.get("format", "html")
+    if wanted == "json":
+        return json_response(data(), status=status)
+    if wanted == "csv" and table is not None:
+        return csv_response(table)
+    response = render(request, template, dict(context), status=status)
+    patch_vary_headers(response, ("Cookie", "Accept-Language"))
+    return response
+
+
+def json_response(data: Mapping[str, Any], *, status: int = 200) -> JsonResponse:
+    """Readable UTF-8 JSON; non-ASCII text is not escaped."""
+    return JsonResponse(
+        dict(data),
+        encoder=Encoder,
+        json_dumps_params={"ensure_ascii": False, "indent": 2},
+        status=status,
+    )
+
+
+def csv_response(table: Table) -> HttpResponse:
+    """The table as UTF-8 CSV, full precision, with a header line."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([column.key for column in table.columns])
+    for row in table.rows:
+        writer.writerow([safe_cell(row.get(column.key)) for column in table.columns])
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{table.name}.csv"'
+    return response
+
+
+def safe_cell(value: object) -> object:
+    """``value`` for a spreadsheet: text that would run as a formula is quoted."""
+    if value is None:
+        return ""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value

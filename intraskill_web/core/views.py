@@ -1,0 +1,37 @@
+"""The definitions of the numbers on screen."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from intraskill_web.core.definitions import definitions
+from intraskill_web.core.twin import page
+
+
+@require_safe
+def all_definitions(request: HttpRequest) -> HttpResponse:
+    """Every definition on one page."""
+    entries = definitions()
+    context = {"entries": entries.values(), "crumbs": [(_("Definitions"), "")]}
+    return page(
+        request,
+        "core/definitions.html",
+        context,
+        lambda: {"definitions": [asdict(entry) for entry in entries.values()]},
+    )
+
+
+@require_safe
+def one_definition(request: HttpRequest, key: str) -> HttpResponse:
+    """One definition, where a ``?`` leads."""
+    entry = definitions().get(key)
+    if entry is None:
+        raise Http404(key)
+    crumbs = [(_("Definitions"), reverse("core:definitions")), (entry.title, "")]
+    context = {"entries": [entry], "only": entry, "crumbs": crumbs}
+    return page(request, "core/definitions.html", context, lambda: asdict(entry))

@@ -1,0 +1,198 @@
+"""The filter of the episode list: its whole state is the URL, and every part is a chip.
+
+A parameter that cannot be understood is an error shown beside the list, never a silent "all".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from intraskill_web.core import labels
+from intraskill_web.episodes.models import Episode
+
+CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
+RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
+YES_NO = {"yes": gettext_lazy("yes"), "no": gettext_lazy("no")}
+
+
+class FilterError(ValueError):
+    """A parameter that is not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One active filter; ``without`` is the query string that drops it."""
+
+    key: str
+    name: str
+    value: str
+    without: str
+
+
+Build = Callable[[str], Q]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the URL: its name for people, how it filters, and its allowed values."""
+
+    key: str
+    name: str
+    build: Build
+    words: Mapping[str, Any] | None = None
+
+    def show(self, value: str) -> str:
+        """The value as the chip says it."""
+        return value if self.words is None else str(self.words.get(value, value))
+
+    def parse(self, value: str) -> Q:
+        """The condition. Raises FilterError."""
+        if self.words is not None and value not in self.words:
+            allowed = ", ".join(self.words)
+            raise FilterError(
+                _("%(name)s: %(value)s is not one of %(allowed)s")
+                % {"name": self.name, "value": value[:80], "allowed": allowed}
+            )
+        return self.build(value)
+
+
+def _equals(field_name: str) -> Build:
+    return lambda value: Q(**{field_name: value})
+
+
+def _integer(field_name: str) -> Build:
+    def build(value: str) -> Q:
+        if not re.fullmatch(r"\d{1,18}", value):
+            raise FilterError(_("%(value)s is not a whole number") % {"value": value[:80]})
+        return Q(**{field_name: int(value)})
+
+    return build
+
+
+def _range(field_name: str) -> Build:
+    """``a``, ``a..b``, ``a..`` or ``..b``, ends included."""
+
+    def build(value: str) -> Q:
+        match = RANGE.fullmatch(value)
+        if not value or match is None:
+            raise FilterError(_("%(value)s is not a range such as 0..0.5") % {"value": value[:80]})
+        if ".." not in value:
+            return Q(**{field_name: float(value)})
+        condition = Q()
+        if match.group(1):
+            condition &= Q(**{f"{field_name}__gte": float(match.group(1))})
+        if match.group(2):
+            condition &= Q(**{f"{field_name}__lte": float(match.group(2))})
+        return condition
+
+    return build
+
+
+def _yes(condition: Q) -> Build:
+    return lambda value: condition if value == "yes" else ~condition
+
+
+def _chunk(present: bool) -> Build:
+    def build(value: str) -> Q:
+        if not CHUNK_ID.fullmatch(value):
+            raise FilterError(_("%(value)s is not a chunk id") % {"value": value[:80]})
+        # The list of ids is stored as JSON text: the quoted id is in it or not.
+        condition = Q(skill_text__contains=f'"{value}"')
+        return condition if present else ~condition
+
+    return build
+
+
+OUTCOMES: dict[str, Any] = {
+    "success": gettext_lazy("success"),
+    "failure": gettext_lazy("policy failure"),
+    "truncated": gettext_lazy("truncated"),
+    "technical": gettext_lazy("technical failure"),
+}
+OUTCOME_CONDITIONS = {
+    "success": Q(success=True),
+    "failure": Q(success=False) & ~Q(termination="generation_length"),
+    "truncated": Q(termination="generation_length"),
+    "technical": Q(scored=False),
+}
+
+PARAMETERS: dict[str, Parameter] = {
+    p.key: p
+    for p in (
+        Parameter("experiment", gettext_lazy("experiment"), _equals("experiment__name")),
+        Parameter("round", gettext_lazy("round"), _integer("round__number")),
+        Parameter("purpose", gettext_lazy("purpose"), _equals("purpose"), labels.PURPOSES),
+        Parameter("arm", gettext_lazy("arm"), _equals("arm"), {k: labels.TREATMENTS[k] for k in ("bare", "full", "masked")}),
+        Parameter("step", gettext_lazy("step"), _integer("step")),
+        Parameter("group", gettext_lazy("group"), _integer("group_index")),
+        Parameter("task", gettext_lazy("task"), _integer("task_id")),
+        Parameter("split", gettext_lazy("split"), _equals("split"), labels.SPLITS),
+        Parameter("treatment", gettext_lazy("treatment"), _equals("treatment_mode"), labels.TREATMENTS),
+        Parameter("chunk", gettext_lazy("with chunk"), _chunk(True)),
+        Parameter("without", gettext_lazy("without chunk"), _chunk(False)),
+        Parameter("outcome", gettext_lazy("outcome"), lambda v: OUTCOME_CONDITIONS[v], OUTCOMES),
+        Parameter("termination", gettext_lazy("ended by"), _equals("termination"), labels.TERMINATIONS),
+        Parameter("triage", gettext_lazy("triage"), _equals("triage"), labels.TRIAGE),
+        Parameter("reward", gettext_lazy("reward"), _range("reward")),
+        Parameter("turns", gettext_lazy("turns"), _range("turns")),
+        Parameter("errors", gettext_lazy("protocol errors"), lambda v: _range("protocol_errors")(f"{v}.." if v.isdigit() else v)),
+        Parameter("invalid", gettext_lazy("invalid actions"), lambda v: _range("invalid_actions")(f"{v}.." if v.isdigit() else v)),
+        Parameter("admitted", gettext_lazy("admitted"), _yes(Q(admitted=True)), YES_NO),
+        Parameter("scored", gettext_lazy("scored"), _yes(Q(scored=True)), YES_NO),
+        Parameter("q", gettext_lazy("text"), lambda v: Q(instruction__icontains=v) | Q(episode_id__icontains=v)),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFilter:
+    """The parsed filter of one request."""
+
+    values: Mapping[str, str]
+    errors: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, query: QueryDict) -> EpisodeFilter:
+        """What the URL says; unknown parameters are left alone (paging, format, language)."""
+        values = {k: v.strip()[:200] for k in PARAMETERS if (v := query.get(k, "")).strip()}
+        errors = []
+        for key, value in values.items():
+            try:
+                PARAMETERS[key].parse(value)
+            except FilterError as error:
+                errors.append(str(error))
+        return cls(values, errors)
+
+    def apply(self, rows: QuerySet[Episode], *, leave_out: str = "") -> QuerySet[Episode]:
+        """``rows`` that match; nothing at all when a parameter is not understood."""
+        if self.errors:
+            return rows.none()
+        wanted = {k: v for k, v in self.values.items() if k != leave_out}
+        if "chunk" in wanted or "without" in wanted:
+            rows = rows.alias(skill_text=Cast("skill_ids", CharField()))
+        for key, value in wanted.items():
+            rows = rows.filter(PARAMETERS[key].parse(value))
+        return rows
+
+    def query(self, *, drop: str = "") -> str:
+        """The query string of this filter, in a fixed order."""
+        query = QueryDict(mutable=True)
+        for key, value in self.values.items():
+            if key != drop:
+                query[key] = value
+        return query.urlencode()
+
+    def chips(self) -> Iterator[Chip]:
+        """One chip a value, in the order of the parameters."""
+        for key, value in self.values.items():
+            parameter = PARAMETERS[key]
+            yield Chip(key, str(parameter.name), parameter.show(value), self.query(drop=key))

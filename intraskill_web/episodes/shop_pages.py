@@ -1,0 +1,120 @@
+"""The structured page of an observation, as the rendered shop page needs it. Pure.
+
+The state comes from a trace file, so every field is taken as text or left out: a hostile or broken trace is
+shown, never a fault of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FIRST_HITS = 4
+MAX_HITS = 50
+MAX_VALUES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One product of a result page."""
+
+    rank: str
+    title: str
+    brand: str
+    price: str
+    attributes: str
+    asin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One option axis: (value, whether it is chosen)."""
+
+    name: str
+    values: list[tuple[str, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShopPage:
+    """What a page shows. ``kind`` is the page type; unknown types have no fields."""
+
+    kind: str
+    query: str = ""
+    place: tuple[str, str, str] = ("", "", "")
+    hits: list[Hit] = field(default_factory=list)
+    more: list[Hit] = field(default_factory=list)
+    product: Hit | None = None
+    category: str = ""
+    hidden: str = ""
+    axes: list[Axis] = field(default_factory=list)
+    missing: str = ""
+
+
+def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
+    """The page of ``state``."""
+    kind = text(state.get("page_type"))
+    if kind == "search_results":
+        hits = [_hit(p) for p in sequence(state.get("products"))[:MAX_HITS]]
+        place = tuple(text(state.get(k)) for k in ("page", "total_pages", "total_results"))
+        return ShopPage(
+            kind,
+            query=text(state.get("search_text")),
+            place=(place[0], place[1], place[2]),
+            hits=hits[:FIRST_HITS],
+            more=hits[FIRST_HITS:],
+        )
+    if kind == "product_detail":
+        product = mapping(state.get("product"))
+        chosen = mapping(state.get("selected_options"))
+        price = state.get("selected_price")
+        shown = _hit(product if price is None else {**product, "price": price})
+        return ShopPage(
+            kind,
+            product=shown,
+            category=text(product.get("category")),
+            hidden="; ".join(text(v) for v in sequence(state.get("hidden_attributes"))),
+            axes=[
+                Axis(
+                    text(name),
+                    [(text(v), chosen.get(name) == v) for v in sequence(values)[:MAX_VALUES]],
+                )
+                for name, values in mapping(state.get("available_options")).items()
+            ],
+            missing=", ".join(text(v) for v in sequence(state.get("missing_option_axes"))),
+        )
+    return ShopPage(kind)
+
+
+def _hit(value: object) -> Hit:
+    product = mapping(value)
+    return Hit(
+        rank=text(product.get("rank")),
+        title=text(product.get("title")),
+        brand=text(product.get("brand")),
+        price=text(product.get("price")),
+        attributes="; ".join(text(a) for a in sequence(product.get("key_attributes"))),
+        asin=text(product.get("asin")),
+    )
+
+
+def text(value: object) -> str:
+    """A value as text; nothing for None."""
+    return "" if value is None else value if isinstance(value, str) else str(value)
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """``value`` when it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """``value`` as a list when it is one, else nothing."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def number(value: object) -> float | None:
+    """``value`` when it is a number and not a boolean."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)

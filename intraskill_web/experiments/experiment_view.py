@@ -1,0 +1,154 @@
+"""Builds the experiment page from rows: context for the template, data for the twin, tables for
+CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from intraskill_web.core.tables import Table
+from intraskill_web.experiments import experiment_page as parts
+from intraskill_web.experiments.actions import Button, buttons
+from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.gates.models import GateRun
+from intraskill_web.skills.models import SkillVersion
+from jobs.transitions import ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentView:
+    """What the view renders."""
+
+    experiment: Experiment
+    context: dict[str, Any]
+    tables: dict[str, Table]
+    rounds: list[parts.RoundRow]
+    buttons: list[Button]
+    active: bool
+
+    def data(self) -> dict[str, Any]:
+        """The JSON twin."""
+        return {
+            "name": self.experiment.name,
+            "state": self.experiment.state,
+            "engine": self.experiment.engine,
+            "seed": self.experiment.seed,
+            "config": self.experiment.config,
+            "config_sha256": self.experiment.config_sha256,
+            "rounds_planned": self.experiment.rounds_planned,
+            "checkpoints": self.tables["checkpoints"].data(),
+            "survival": self.tables["survival"].data(),
+            "rounds": self.tables["rounds"].data(),
+            "actions": [button.data() for button in self.buttons],
+        }
+
+
+def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> ExperimentView:
+    """Four queries: scores, versions, gates, contributions."""
+    scores = list(CheckpointScore.objects.filter(experiment=experiment).select_related("round"))
+    versions = list(
+        SkillVersion.objects.filter(experiment=experiment)
+        .annotate(size=Count("entries"))
+        .select_related("from_round")
+        .order_by("number")
+    )
+    gates = list(
+        GateRun.objects.filter(round__experiment=experiment, status="complete")
+        .select_related("round")
+        .prefetch_related("contributions")
+        .order_by("round__number")
+    )
+    last = rounds[-1] if rounds else None
+    stages = list(last.stages.all()) if last else []
+    active = next((s for s in stages if s.state in ACTIVE), None)
+    checkpoints = parts.checkpoint_rows(experiment, scores)
+    matrix = parts.survival(versions, gates)
+    lines = round_rows(rounds, versions, gates, scores)
+    made = buttons(experiment, last, stages, may_operate=operate)
+    steps = int(experiment.config.get("train", {}).get("steps", 0))
+    tables = {
+        "checkpoints": parts.checkpoint_table(checkpoints),
+        "survival": parts.survival_table(matrix),
+        "rounds": rounds_table(lines),
+    }
+    context = {
+        "experiment": experiment,
+        "crumbs": [(_("Experiments"), reverse("experiments:list")), (experiment.name, "")],
+        "rounds": lines,
+        "last": last,
+        "active_stage": active,
+        "active": active is not None,
+        "buttons": made,
+        "checkpoints": checkpoints,
+        "validation": [row for row in checkpoints if row.split == "val"],
+        "test": [row for row in checkpoints if row.split == "test"],
+        "chart": parts.checkpoint_chart(checkpoints, steps * experiment.rounds_planned),
+        "survival": matrix,
+        "versions": versions,
+        "tables": tables,
+    }
+    return ExperimentView(experiment, context, tables, lines, made, active is not None)
+
+
+def round_rows(
+    rounds: Sequence[Round],
+    versions: Sequence[SkillVersion],
+    gates: Sequence[GateRun],
+    scores: Sequence[CheckpointScore],
+) -> list[parts.RoundRow]:
+    """One line a round: bank before and after, gate, scores of its checkpoint, where it is."""
+    sizes = {version.number: version.size for version in versions}  # type: ignore[attr-defined]
+    by_round = {gate.round_id: gate for gate in gates}
+    rows = []
+    for item in rounds:
+        stages: list[Stage] = list(item.stages.all())
+        working = next((s for s in stages if s.state in ACTIVE), None)
+        own = {s.arm: s for s in scores if s.round_id == item.pk and s.split == "val" and s.step}
+        before, after = sizes.get(item.number), sizes.get(item.number + 1)
+        bank = "" if before is None else str(before) if after is None else f"{before} → {after}"
+        rows.append(
+            parts.RoundRow(
+                round=item,
+                bank=bank,
+                gate=by_round.get(item.pk),
+                scores=own,
+                stage=working.kind if working else "",
+                percent=working.percent if working else None,
+            )
+        )
+    return rows
+
+
+def rounds_table(rows: Sequence[parts.RoundRow]) -> Table:
+    """The rounds as data."""
+    column = parts.Column
+    columns = [
+        column("round", _("Round"), "count"),
+        column("state", _("State")),
+        column("bank", _("Bank")),
+        column("bare", _("Bare success"), "rate"),
+        column("full", _("Full-skill success"), "rate"),
+        column("delta", _("Masked − bare reward"), "effect"),
+        column("seconds", _("Time"), "seconds"),
+    ]
+    return Table(
+        "rounds",
+        columns,
+        [
+            {
+                "round": row.round.number,
+                "state": row.round.state,
+                "bank": row.bank,
+                "bare": row.scores["bare"].success if "bare" in row.scores else None,
+                "full": row.scores["full"].success if "full" in row.scores else None,
+                "delta": row.gate.delta_mean if row.gate else None,
+                "seconds": row.round.seconds,
+            }
+            for row in rows
+        ],
+    )

@@ -1,0 +1,119 @@
+"""The stage lane: what each stage does, did, or waits for, in the fixed order of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from intraskill_web.core import formats
+from intraskill_web.core.labels import UNITS, stage_label, word
+from intraskill_web.experiments.models import Attempt, Round, Stage
+from jobs.transitions import ACTIVE, State
+
+MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStage:
+    """One box of the lane. ``css`` is done, now or wait; ``lines`` are plain sentences."""
+
+    stage: Stage
+    label: str
+    css: str
+    attempt: Attempt | None
+    count: str = ""
+    lines: list[str] = field(default_factory=list)
+    needs: str = ""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, when enough was done to tell."""
+        stage = self.stage
+        if stage.eta_seconds is None or not stage.total:
+            return None
+        told = stage.done >= MIN_DONE or stage.done / stage.total >= 0.05
+        return stage.eta_seconds if told else None
+
+
+def lane(
+    round_: Round, stages: Sequence[Stage], latest: Mapping[int, Attempt], config: Mapping[str, Any]
+) -> list[LaneStage]:
+    """The six boxes; ``latest`` is each stage's newest attempt by stage id."""
+    return [_box(round_, stage, stages, latest.get(stage.pk), config) for stage in stages]
+
+
+def _box(
+    round_: Round,
+    stage: Stage,
+    stages: Sequence[Stage],
+    attempt: Attempt | None,
+    config: Mapping[str, Any],
+) -> LaneStage:
+    if stage.state == State.SUCCEEDED:
+        css = "done"
+    elif stage.state in ACTIVE:
+        css = "now"
+    elif stage.state:
+        css = "ended"
+    else:
+        css = "wait"
+    count = ""
+    if stage.total and css in ("now", "ended"):
+        count = _("%(done)s of %(total)s %(unit)s") % {
+            "done": formats.count(stage.done),
+            "total": formats.count(stage.total),
+            "unit": word(UNITS, stage.unit),
+        }
+    before = next((s for s in stages if s.position == stage.position - 1), None)
+    needs = ""
+    if css == "wait" and before is not None and before.state != State.SUCCEEDED:
+        needs = _("needs %(stage)s") % {"stage": stage_label(before.kind).lower()}
+    return LaneStage(
+        stage, stage_label(stage.kind), css, attempt, count, plan(round_, stage, config), needs
+    )
+
+
+def plan(round_: Round, stage: Stage, config: Mapping[str, Any]) -> list[str]:
+    """What the stage is about, from the frozen settings and, once it ended, its outcome."""
+    train = config.get("train", {})
+    evaluation = config.get("evaluation", {})
+    match stage.kind:
+        case "freeze":
+            curriculum = getattr(round_, "curriculum", None)
+            if curriculum is None:
+                return [_("freezes bank and curriculum")]
+            n = len(curriculum.chunks)
+            return [
+                ngettext("%(n)d chunk, q %(q)s", "%(n)d chunks, q %(q)s", n)
+                % {"n": n, "q": formats.rate(curriculum.q, 2)}
+            ]
+        case "train":
+            rollout = train.get("rollout", {})
+            return [
+                _("%(steps)s steps × %(groups)s groups × %(episodes)s episodes")
+                % {
+                    "steps": train.get("steps", formats.UNKNOWN),
+                    "groups": rollout.get("groups_per_wave", formats.UNKNOWN),
+                    "episodes": rollout.get("episodes_per_group", formats.UNKNOWN),
+                }
+            ]
+        case "analyse":
+            return [_("cards and candidates of the failures")]
+        case "validate":
+            return [
+                _("bare: %(bare)s; full: %(full)s tasks")
+                % {
+                    "bare": evaluation.get("bare_tasks") or _("all"),
+                    "full": evaluation.get("full_tasks") or _("all"),
+                }
+            ]
+        case "gate":
+            return [_("every task once more, masked")]
+        case "select":
+            budget = config.get("gate", {}).get("active_skill_budget", formats.UNKNOWN)
+            return [_("budget %(n)s chunks") % {"n": budget}]
+    return []

@@ -1,0 +1,157 @@
+"""Attempt logs by byte offset: never the whole file, colours kept, everything else inert.
+
+Lines are bytes of a process we do not trust. Control sequences except colours are removed, the
+text is escaped by the template, and a line longer than LINE_LIMIT is cut with the number of bytes
+left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK = 64 * 1024  # bytes an answer
+LINE_LIMIT = 4000
+LEVELS = {"DEBUG": "debug", "INFO": "info", "WARN": "warn", "WARNING": "warn", "ERROR": "error", "CRITICAL": "error"}  # fmt: skip
+SGR = re.compile(r"\x1b\[([0-9;]*)m")
+OTHER_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-ln-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
+)
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+LEVEL_WORD = re.compile(r"\b(DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b")
+FAULT = re.compile(r"Traceback \(most recent call last\)|^\w*(?:Error|Exception)\b[:( ]")
+TIME = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ])?(\d\d:\d\d:\d\d)(?:[.,]\d+)?\S*\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of one colour; ``css`` is a class or empty."""
+
+    text: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line. ``offset`` is where it begins in the file and names it for ever."""
+
+    offset: int
+    time: str
+    level: str
+    spans: tuple[Span, ...]
+
+    @property
+    def text(self) -> str:
+        """Without colours."""
+        return "".join(span.text for span in self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Whole lines from ``start``; ``next`` is where to go on, ``size`` the file's."""
+
+    lines: list[LogLine]
+    start: int
+    next: int
+    size: int
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing is left to read now."""
+        return self.next >= self.size
+
+
+def read_log(path: Path, start: int, *, level: str = "", limit: int = CHUNK) -> LogPart:
+    """Whole lines from byte ``start``; an unfinished last line is left for later.
+
+    ``level`` keeps lines of that level and worse. A missing file is an empty log.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return LogPart([], 0, 0, 0)
+    start = max(0, min(start, size))
+    with path.open("rb") as handle:
+        handle.seek(start)
+        data = handle.read(limit)
+    end = data.rfind(b"\n") + 1
+    if end == 0 and len(data) == limit:
+        end = limit  # one line longer than the chunk: show what there is
+    lines = [line for line in _lines(data[:end], start) if _worse(line.level, level)]
+    return LogPart(lines, start, start + end, size)
+
+
+def tail_start(path: Path, limit: int = CHUNK) -> int:
+    """Where the last ``limit`` bytes begin, at the start of a line."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    if size <= limit:
+        return 0
+    with path.open("rb") as handle:
+        handle.seek(size - limit)
+        cut = handle.read(limit).find(b"\n")
+    return size - limit + cut + 1 if cut >= 0 else size - limit
+
+
+def last_error(path: Path) -> LogLine | None:
+    """The first line of the last traceback or error in the last bytes, to link to."""
+    found: LogLine | None = None
+    for line in read_log(path, tail_start(path)).lines:
+        if line.level == "error" or FAULT.search(line.text):
+            found = line if found is None or "Traceback" in line.text else found
+    return found
+
+
+def _worse(level: str, wanted: str) -> bool:
+    order = {"debug": 0, "info": 1, "": 1, "warn": 2, "error": 3}
+    return not wanted or order.get(level, 1) >= order.get(wanted, 0)
+
+
+def _lines(data: bytes, start: int) -> Iterator[LogLine]:
+    offset = start
+    for raw in data.splitlines(keepends=True):
+        yield parse_line(raw, offset)
+        offset += len(raw)
+
+
+def parse_line(raw: bytes, offset: int) -> LogLine:
+    """One line, made inert."""
+    text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+    text = text.rsplit("\r", 1)[-1]  # a progress bar rewrote its line: the last state counts
+    text = CONTROLS.sub("", OTHER_ESCAPES.sub("", text))
+    if len(text) > LINE_LIMIT:
+        text = f"{text[:LINE_LIMIT]} … [{len(text) - LINE_LIMIT}]"
+    plain = SGR.sub("", text)
+    time = TIME.match(plain)
+    if time and text.startswith(time.group(0)):
+        text = text[len(time.group(0)) :]
+    level = LEVEL_WORD.search(plain[:80])
+    name = LEVELS[level.group(1)] if level else ("error" if FAULT.search(plain) else "")
+    return LogLine(offset, time.group(1) if time else "", name, tuple(_spans(text)))
+
+
+def _spans(text: str) -> Iterator[Span]:
+    css = ""
+    position = 0
+    for match in SGR.finditer(text):
+        if match.start() > position:
+            yield Span(text[position : match.start()], css)
+        css = _colour(match.group(1), css)
+        position = match.end()
+    if position < len(text):
+        yield Span(text[position:].replace("\x1b", ""), css)
+
+
+def _colour(codes: str, css: str) -> str:
+    """The class after a colour sequence: one foreground colour, bold apart."""
+    for code in codes.split(";") if codes else ["0"]:
+        if code in ("", "0", "39"):
+            css = ""
+        elif code in ("30", "31", "32", "33", "34", "35", "36", "37"):
+            css = f"a{code}"
+        elif code in ("90", "91", "92", "93", "94", "95", "96", "97"):
+            css = f"a3{code[1]}"
+    return css

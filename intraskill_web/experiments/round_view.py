@@ -1,0 +1,169 @@
+"""Builds the round page from rows: context for the template and data for the twin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from intraskill_web.episodes.links import episodes_url
+from intraskill_web.experiments.actions import Button, buttons
+from intraskill_web.experiments.lane import LaneStage, lane
+from intraskill_web.experiments.logs import LogPart, read_log, tail_start
+from intraskill_web.experiments.models import Attempt, Round
+from intraskill_web.experiments.round_page import (
+    GateFacts,
+    RoundState,
+    bare_scores,
+    load_data,
+    load_gates,
+)
+from intraskill_web.gates.forest import Forest, forest
+from intraskill_web.gates.panel import gate_panel
+from intraskill_web.monitoring.panels.base import Panel, RoundData
+from intraskill_web.monitoring.panels.frontier import frontier
+from intraskill_web.monitoring.panels.health import health
+from intraskill_web.monitoring.panels.inclusion import inclusion
+from intraskill_web.monitoring.panels.outcome import BareScore, outcome
+from intraskill_web.monitoring.signals import Signal, round_signals
+
+LOG_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """What the view renders."""
+
+    state: RoundState
+    context: dict[str, Any]
+    boxes: list[LaneStage]
+    panels: dict[str, Panel]
+    signals: list[Signal]
+    buttons: list[Button]
+
+    def data(self) -> dict[str, Any]:
+        """The JSON twin; its first keys are those of ``round_status --json``."""
+        round_ = self.state.round
+        latest = self.state.latest
+        return {
+            "experiment": round_.experiment.name,
+            "round": round_.number,
+            "state": round_.state,
+            "stages": [
+                {
+                    "stage": box.stage.kind,
+                    "state": box.stage.state or None,
+                    "attempt": latest[box.stage.pk].number if box.stage.pk in latest else None,
+                    "done": box.stage.done,
+                    "total": box.stage.total,
+                    "unit": box.stage.unit,
+                    "eta_seconds": box.stage.eta_seconds,
+                    "message": box.stage.message,
+                    "outcome": box.stage.outcome,
+                }
+                for box in self.boxes
+            ],
+            "signals": [
+                {"level": s.level, "title": s.title, "detail": s.detail} for s in self.signals
+            ],
+            "panels": {key: panel.table.data() for key, panel in self.panels.items()},
+            "actions": [button.data() for button in self.buttons],
+        }
+
+
+def build(state: RoundState, *, operate: bool, window: int | None) -> RoundView:
+    """The whole page. ``window`` limits the inclusion panel to the last steps."""
+    round_ = state.round
+    data = load_data(round_)
+    gates = load_gates(round_)
+    panels = _panels(data, gates, window)
+    whole = inclusion(data)
+    rows = [line.row for line in whole.facts["rows"]] if whole else []
+    signals = round_signals(data, rows, state.stages, state.attempts)
+    boxes = lane(round_, state.stages, state.latest, round_.experiment.config)
+    made = [] if state.has_next else buttons(
+        round_.experiment, round_, state.stages, may_operate=operate
+    )  # fmt: skip
+    gate = gates.of(round_)
+    context = {
+        "round": round_,
+        "experiment": round_.experiment,
+        "curriculum": getattr(round_, "curriculum", None),
+        "crumbs": crumbs(round_),
+        "state": state,
+        "active": state.active is not None,
+        "active_stage": state.active,
+        "boxes": boxes,
+        "buttons": made,
+        "signals": signals,
+        "data": data,
+        "panels": panels,
+        "gate": gate,
+        "forest": _forest(round_, gates),
+        "previous_url": _neighbour(round_, -1) if round_.number else "",
+        "next_url": _neighbour(round_, 1) if state.has_next else "",
+        "now_box": next((box for box in boxes if box.css == "now"), None),
+        **_log(state),
+    }
+    return RoundView(state, context, boxes, panels, signals, made)
+
+
+def crumbs(round_: Round, *more: tuple[str, str]) -> list[tuple[str, str]]:
+    """Experiments / name / round, and what follows."""
+    word = _("Round %(n)d") % {"n": round_.number}
+    here = reverse("experiments:round", args=[round_.experiment.name, round_.number])
+    return [
+        (_("Experiments"), reverse("experiments:list")),
+        (round_.experiment.name, reverse("experiments:detail", args=[round_.experiment.name])),
+        (word, here if more else ""),
+        *more,
+    ]
+
+
+def round_panel(data: RoundData, key: str, gates: GateFacts) -> Panel | None:
+    """One panel by its key; None when there is no such panel or nothing to show."""
+    return _panels(data, gates, None).get(key)
+
+
+def _panels(data: RoundData, gates: GateFacts, window: int | None) -> dict[str, Panel]:
+    scores = [
+        BareScore(
+            s.step,
+            s.success,
+            s.n,
+            episodes_url(
+                experiment=data.experiment,
+                purpose="baseline" if s.step == 0 else "bare",
+                arm="bare",
+                round=data.round.number if s.round_id == data.round.pk else None,
+            ),
+        )
+        for s in bare_scores(data.round)
+    ]
+    made = [outcome(data, scores), inclusion(data, last=window), frontier(data), health(data)]
+    made.append(gate_panel(data.round, gates))
+    return {panel.key: panel for panel in made if panel is not None}
+
+
+def _forest(round_: Round, gates: GateFacts) -> Forest | None:
+    gate = gates.of(round_)
+    if gate is None or gate.status != "complete":
+        return None
+    return forest(gate, gates.contributions, experiment=round_.experiment.name)
+
+
+def _neighbour(round_: Round, by: int) -> str:
+    return reverse("experiments:round", args=[round_.experiment.name, round_.number + by])
+
+
+def _log(state: RoundState) -> dict[str, Any]:
+    """The tail of the newest attempt's log."""
+    stage = state.current
+    attempt: Attempt | None = state.latest.get(stage.pk) if stage else None
+    if attempt is None:
+        return {"log_attempt": None}
+    path = attempt.log_file
+    part: LogPart = read_log(path, tail_start(path, LOG_BYTES), limit=LOG_BYTES)
+    return {"log_attempt": attempt, "log_stage": stage, "log": part}

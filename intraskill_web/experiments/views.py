@@ -1,0 +1,147 @@
+"""Experiments, one experiment, one round, and the actions on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Count, Max, Prefetch
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from intraskill_web.core import live
+from intraskill_web.core.access import may_operate
+from intraskill_web.core.roles import OPERATE
+from intraskill_web.core.twin import json_response, page
+from intraskill_web.experiments import experiment_view, round_view, services
+from intraskill_web.experiments.actions import ACTIONS
+from intraskill_web.experiments.list_page import experiment_rows
+from intraskill_web.experiments.models import Experiment, Stage
+from intraskill_web.experiments.round_page import load_state
+from jobs.transitions import ACTIVE, RoundState
+from trainer.errors import InputError
+
+
+@require_safe
+def experiment_list(request: HttpRequest) -> HttpResponse:
+    """All experiments, newest first: state, progress, success, bank sizes."""
+    facts = Experiment.objects.aggregate(Max("updated_at"), Count("id"))
+    stages = Stage.objects.filter(state__in=ACTIVE).aggregate(Max("updated_at"), Count("id"))
+    tag = live.etag(request, [*facts.values(), *stages.values()])
+    if answer := live.unchanged(request, tag):
+        return answer
+    rows = experiment_rows()
+    active = any(row.experiment.state in (RoundState.RUNNING, RoundState.STOPPING) for row in rows)
+    context = {
+        "section": "experiments",
+        "rows": rows,
+        "polling": live.is_poll(request),
+        "etag": tag,
+        "active": active,
+        "may_operate": may_operate(request.user),
+    }
+    template = "experiments/_list_live.html" if live.is_poll(request) else "experiments/list.html"
+    response = page(request, template, context, lambda: {"experiments": [r.data() for r in rows]})
+    return live.finish(response, tag, active=active)
+
+
+@require_safe
+def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
+    """One experiment: what its checkpoints can do, what became of its chunks, its rounds."""
+    experiment = get_object_or_404(Experiment.objects.select_related("owner"), name=name)
+    rounds = list(
+        experiment.rounds.prefetch_related(Prefetch("stages", Stage.objects.order_by("position")))
+    )
+    for item in rounds:
+        item.experiment = experiment
+    times = [experiment.updated_at, *(s.updated_at for r in rounds for s in r.stages.all())]
+    tag = live.etag(request, [max(times), len(rounds)])
+    if answer := live.unchanged(request, tag):
+        return answer
+    view = experiment_view.build(experiment, rounds, operate=may_operate(request.user))
+    if request.GET.get("format") == "csv":
+        wanted = request.GET.get("panel", "checkpoints")
+        if wanted not in view.tables:
+            raise Http404(wanted)
+        return page(request, "", {}, dict, table=view.tables[wanted])
+    context = view.context | {
+        "section": "experiments",
+        "polling": live.is_poll(request),
+        "etag": tag,
+    }
+    polling = live.is_poll(request)
+    template = "experiments/_detail_live.html" if polling else "experiments/detail.html"
+    response = page(request, template, context, view.data)
+    return live.finish(response, tag, active=view.active)
+
+
+@require_safe
+def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """One round: state, stages, signals, five panels, contributions, log."""
+    state = load_state(name, number)
+    tag = live.etag(request, [*state.token(), request.GET.get("window", "")])
+    if answer := live.unchanged(request, tag):
+        return answer
+    last = 10 if request.GET.get("window") == "last" else None
+    view = round_view.build(state, operate=may_operate(request.user), window=last)
+    polling = live.is_poll(request)
+    context: dict[str, Any] = view.context | {
+        "section": "experiments",
+        "polling": polling,
+        "etag": tag,
+    }
+    template = "experiments/_round_live.html" if polling else "experiments/round.html"
+    response = page(request, template, context, view.data)
+    return live.finish(response, tag, active=state.active is not None)
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
+    """Start, stop, resume, pause, take the pause back, or plan a round more."""
+    experiment = get_object_or_404(Experiment, name=name)
+    if action not in ACTIONS:
+        raise Http404(action)
+    wants_json = request.GET.get("format") == "json"
+    try:
+        text = _perform(experiment, action, request)
+    except InputError as error:
+        if wants_json:
+            return json_response({"ok": False, "error": str(error)}, status=409)
+        messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
+    else:
+        if wants_json:
+            return json_response({"ok": True, "message": text})
+        messages.success(request, text)
+    back = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}):
+        back = reverse("experiments:detail", args=[name])
+    return redirect(back)
+
+
+def _perform(experiment: Experiment, action: str, request: HttpRequest) -> str:
+    actor: Any = request.user
+    match action:
+        case "start":
+            round_ = services.start_round(experiment, actor=actor)
+            return _("Round %(n)d starts") % {"n": round_.number}
+        case "stop":
+            if not services.stop_round(experiment, actor=actor):
+                raise InputError(_("Nothing is running"))
+            return _("Stopping; what is finished is kept")
+        case "resume":
+            stage = services.resume_round(experiment, actor=actor)
+            return _("Resumed at %(stage)s") % {"stage": stage.get_kind_display()}
+        case "pause" | "unpause":
+            services.pause_after_stage(experiment, action == "pause", actor=actor)
+            if action == "pause":
+                return _("Pauses after this stage")
+            return _("Does not pause")
+        case _:
+            services.set_rounds_planned(experiment, experiment.rounds_planned + 1, actor=actor)
+            return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}

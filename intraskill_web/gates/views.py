@@ -1,0 +1,120 @@
+"""The gate of a round, and the list of all gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from intraskill_web.charts.rows import ForestScale, forest_axis
+from intraskill_web.core.twin import page
+from intraskill_web.episodes.links import episodes_url
+from intraskill_web.experiments.models import Round
+from intraskill_web.experiments.round_view import crumbs
+from intraskill_web.gates import health
+from intraskill_web.gates.forest import contributions_table, forest
+from intraskill_web.gates.models import GateRun
+from intraskill_web.gates.panel import difference_drawing
+
+LIMIT = 200
+
+
+@require_safe
+def gate_list(request: HttpRequest) -> HttpResponse:
+    """Every gate, newest first."""
+    rows = list(
+        GateRun.objects.select_related("round__experiment")
+        .prefetch_related("contributions")
+        .order_by("-id")[:LIMIT]
+    )
+    ends = [e for g in rows for e in (g.delta_low, g.delta_high, g.delta_mean) if e is not None]
+    scale = ForestScale.holding(ends)
+    lines = [
+        {
+            "gate": gate,
+            "drawing": difference_drawing(scale, gate),
+            "total": len(gate.contributions.all()),
+            "selected": sum(c.status in ("selected", "held") for c in gate.contributions.all()),
+        }
+        for gate in rows
+    ]
+    context = {"section": "gates", "rows": lines, "crumbs": [(_("Gates"), "")]}
+    return page(
+        request, "gates/list.html", context, lambda: {"gates": [gate_data(gate) for gate in rows]}
+    )
+
+
+@require_safe
+def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Health, bare against masked, and the contribution of each intervention."""
+    try:
+        round_ = Round.objects.select_related("experiment").get(
+            experiment__name=name, number=number
+        )
+    except Round.DoesNotExist:
+        raise Http404(f"{name} / {number}") from None
+    profile = request.GET.get("profile")
+    runs = list(round_.gate_runs.order_by("id"))
+    gate = next((g for g in runs if g.profile == profile), runs[0] if runs else None)
+    if gate is None:
+        stage = round_.stages.filter(kind="gate").first()
+        context = {
+            "section": "gates", "round": round_, "gate": None, "stage": stage,
+            "crumbs": crumbs(round_, (_("Gate"), "")),
+        }  # fmt: skip
+        return page(request, "gates/detail.html", context, lambda: {"gate": None})
+    gate.round = round_
+    rows = list(gate.contributions.order_by("order"))
+    table = contributions_table(sorted(rows, key=lambda r: (r.rank is None, r.rank or 0, r.order)))
+    complete = gate.status == "complete"
+    query = {"experiment": name, "round": number}
+    scale = ForestScale.holding([e for e in (gate.delta_low, gate.delta_high) if e is not None])
+    checked = health.checks(gate, documents={})
+    context = {
+        "section": "gates",
+        "round": round_,
+        "gate": gate,
+        "runs": runs,
+        "crumbs": crumbs(round_, (_("Gate"), "")),
+        "checks": checked,
+        "passed": sum(check.ok is True for check in checked),
+        "known": sum(check.ok is not None for check in checked),
+        "forest": forest(gate, rows, experiment=name) if complete else None,
+        "balance": health.balance(rows) if complete else [],
+        "table": table,
+        "difference": difference_drawing(scale, gate, height=20),
+        "difference_axis": forest_axis(scale),
+        "bare_href": episodes_url(**query, purpose="bare"),
+        "masked_href": episodes_url(**query, purpose="masked"),
+        "zero_inside": complete and gate.delta_low is not None and gate.delta_high is not None
+        and gate.delta_low <= 0 <= gate.delta_high,
+    }  # fmt: skip
+
+    def data() -> dict[str, Any]:
+        return gate_data(gate) | {
+            "checks": [{"key": c.key, "detail": c.detail, "ok": c.ok} for c in checked],
+            "contributions": table.data() if complete else [],
+        }
+
+    return page(request, "gates/detail.html", context, data, table=table if complete else None)
+
+
+def gate_data(gate: GateRun) -> dict[str, Any]:
+    """A gate for JSON."""
+    return {
+        "experiment": gate.round.experiment.name,
+        "round": gate.round.number,
+        "profile": gate.profile,
+        "status": gate.status,
+        "pool_sha256": gate.pool_sha256,
+        "assignment_sha256": gate.assignment_sha256,
+        "observations": gate.observations,
+        "requested": gate.requested,
+        "bare_mean": gate.bare_mean,
+        "masked_mean": gate.masked_mean,
+        "delta_mean": gate.delta_mean,
+        "delta_interval": [gate.delta_low, gate.delta_high],
+        "summary": gate.summary,
+    }

@@ -1,0 +1,161 @@
+"""The signal strip: what needs a look now, and what was checked and is quiet.
+
+Rules of the project's monitoring guide; each names the episodes behind it. Open signals come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from intraskill_web.core import formats
+from intraskill_web.experiments.models import Attempt, Stage
+from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, StepCount
+from intraskill_web.monitoring.panels.base import RoundData
+from intraskill_web.monitoring.statistics import binomial_band
+from jobs.transitions import ACTIVE, State
+
+WINDOWS = 3  # steps in a row that the cumulative rate must be outside its band
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """``level``: open (needs a look), info (waits for someone), ok (checked and quiet)."""
+
+    level: str
+    title: str
+    detail: str = ""
+    href: str = ""
+    link: str = ""
+
+
+def round_signals(
+    data: RoundData,
+    rows: Sequence[InclusionRow],
+    stages: Sequence[Stage],
+    attempts: Sequence[Attempt],
+) -> list[Signal]:
+    """All signals of a round, open ones first."""
+    signals = [
+        *_failed(stages),
+        *_unscored(data),
+        *_technical(data),
+        *_inclusion(data, rows),
+        *_stalled(data, stages, attempts),
+    ]
+    order = {"open": 0, "info": 1, "ok": 2}
+    return sorted(signals, key=lambda signal: order[signal.level])
+
+
+def _failed(stages: Sequence[Stage]) -> list[Signal]:
+    bad = (State.FAILED, State.LOST, State.INCOMPLETE)
+    return [
+        Signal("open", _("%(stage)s: %(state)s") % {"stage": s.get_kind_display(), "state": s.get_state_display()}, s.message)
+        for s in stages
+        if s.state in bad
+    ]  # fmt: skip
+
+
+def _unscored(data: RoundData) -> list[Signal]:
+    tally = data.rollouts.tally()
+    if not tally.episodes:
+        return []
+    missing = tally.episodes - tally.scored
+    rate = formats.rate(tally.scored / tally.episodes)
+    if not missing:
+        return [Signal("ok", _("Scored"), rate)]
+    return [
+        Signal(
+            "open",
+            _("Not all episodes are scored:"),
+            _("%(rate)s of %(n)s") % {"rate": rate, "n": formats.count(tally.episodes)},
+            data.episodes(scored="no"),
+            _("%(n)s episodes") % {"n": formats.count(missing)},
+        )
+    ]
+
+
+def _technical(data: RoundData) -> list[Signal]:
+    drops = sum(data.series.get("technical_group_drop_count").values())
+    if not data.series.get("group_count"):
+        return []
+    if not drops:
+        return [Signal("ok", _("Technical drops"), "0")]
+    return [
+        Signal(
+            "open",
+            _("Technical drops:"),
+            _("%(n)s groups in this round") % {"n": formats.count(round(drops))},
+            data.episodes(scored="no"),
+            _("Episodes"),
+        )
+    ]
+
+
+def _inclusion(data: RoundData, rows: Sequence[InclusionRow]) -> list[Signal]:
+    out = []
+    for row in rows:
+        side = lasting(row.counts, row.target)
+        if not side or row.observed is None or row.band is None:
+            continue
+        free = row.skill_id == SKILL_FREE
+        name = _("Skill-free rate") if free else data.titles.get(row.skill_id, row.skill_id)
+        words = _("below its band") if side == "below" else _("above its band")
+        out.append(
+            Signal(
+                "open",
+                _("%(name)s %(side)s:") % {"name": name, "side": words},
+                _("%(seen)s, target %(target)s (%(low)s–%(high)s)")
+                % {
+                    "seen": formats.rate(row.observed),
+                    "target": formats.rate(row.target),
+                    "low": formats.rate(row.band[0]),
+                    "high": formats.rate(row.band[1]),
+                },
+                data.episodes(**({"treatment": "skill_free"} if free else {"chunk": row.skill_id})),
+                _("%(n)s groups") % {"n": formats.count(row.shown)},
+            )
+        )
+    if not out and any(row.n for row in rows):
+        return [Signal("ok", _("Inclusion"), _("in band"))]
+    return out
+
+
+def lasting(counts: Sequence[StepCount], target: float, windows: int = WINDOWS) -> str:
+    """``below`` or ``above`` when the cumulative rate left its band on that side and stayed out.
+
+    One step outside is what a 95 % band lets happen; the last ``windows`` steps in a row are not.
+    """
+    sides = []
+    shown = n = 0
+    for count in counts:
+        shown, n = shown + count.shown, n + count.n
+        low, high = binomial_band(n, target)
+        rate = shown / n
+        sides.append("below" if rate < low else "above" if rate > high else "")
+    recent = sides[-windows:]
+    return recent[0] if len(recent) == windows and recent[0] and len(set(recent)) == 1 else ""
+
+
+def _stalled(data: RoundData, stages: Sequence[Stage], attempts: Sequence[Attempt]) -> list[Signal]:
+    """No step for three times the median step time, while training runs."""
+    train = next((s for s in stages if s.kind == "train"), None)
+    seconds = sorted(data.series.get("perf/step_time").values())
+    if train is None or train.state != State.RUNNING or len(seconds) < 3:
+        return []
+    beats = [a.heartbeat_at for a in attempts if a.stage_id == train.pk and a.state in ACTIVE]
+    age = (timezone.now() - train.updated_at).total_seconds()
+    median = seconds[len(seconds) // 2]
+    if age <= max(3 * median, 30):
+        return [Signal("ok", _("Last step"), formats.ago(train.updated_at))]
+    return [
+        Signal(
+            "open",
+            _("No step for %(age)s:") % {"age": formats.duration(age)},
+            _("median %(t)s a step; heartbeat %(beat)s")
+            % {"t": formats.duration(median), "beat": formats.ago(beats[0] if beats else None)},
+        )
+    ]
