@@ -15,7 +15,6 @@ from trainer.engines.local.tokenizer import WordTokenizer
 from trainer.shop.mini.demonstrator import draw_habits
 from trainer.shop.mini.episodes import (
     Demonstration,
-    DraftWorld,
     Slip,
     demonstrate,
     solver,
@@ -24,6 +23,7 @@ from trainer.shop.mini.habits import HABITS, HASTE, INERT
 from trainer.shop.mini.language import MiniLanguage
 from trainer.shop.mini.tasks import FIRST_POOL_ID, draw_tasks, task_key
 from trainer.shop.mini.words import CATEGORIES, COLOURS, PROSE, RANKS, SIZES, VERBS
+from trainer.shop.mini.world import DraftWorld
 from trainer.shop.types import Task
 
 BARE_SHARE = 0.2  # demonstrations that read no chunk at all

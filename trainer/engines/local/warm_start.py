@@ -33,9 +33,8 @@ from trainer.engines.local.checkpoint import save_checkpoint
 from trainer.engines.local.demonstrations import demonstrations, draw_pool
 from trainer.engines.local.model import ModelConfig, TinyTransformer
 from trainer.engines.local.tokenizer import WordTokenizer
-from trainer.shop.mini.episodes import DraftWorld
 from trainer.shop.mini.words import vocabulary
-from trainer.shop.mini.world import build_world, draft_world
+from trainer.shop.mini.world import DraftWorld, build_world, draft_world
 from trainer.shop.types import Task
 
 logger = logging.getLogger(__name__)

@@ -8,24 +8,15 @@ from dataclasses import dataclass, field
 from trainer.shop.mini.demonstrator import ALL_HABITS, Demonstrator
 from trainer.shop.mini.language import MiniLanguage
 from trainer.shop.mini.tasks import Solver, need_of
+from trainer.shop.mini.world import DraftWorld
 from trainer.shop.session import ShopSession
 from trainer.shop.tools import ToolCallError, action_of
 from trainer.shop.types import Action, Observation, StepResult, Task
-from trainer.shop.world import World
 
 _LANGUAGE = MiniLanguage()
 
 #: words that a shopper says by mistake before the turn of this number, or None
 Slip = Callable[[int], list[str] | None]
-
-
-class DraftWorld(World):
-    """A world that lends itself to tasks outside its splits, one at a time."""
-
-    draft: Task
-
-    def task(self, task_id: int) -> Task:
-        return self.draft
 
 
 @dataclass(frozen=True, slots=True)

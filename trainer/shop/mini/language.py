@@ -29,7 +29,6 @@ MAX_QUERY_WORDS = MAX_TURN_WORDS - 1
 _WORD = re.compile(r"[a-z0-9$#]+")
 _AXES = {**dict.fromkeys(COLOURS, "colour"), **dict.fromkeys(SIZES, "size")}
 _MATERIALS = frozenset(MATERIALS)
-_PERSONA_ORDER = ("brand", "material", "colour", "size", "budget")
 
 ToolRequest = tuple[str, dict[str, str]]
 
@@ -47,9 +46,8 @@ class MiniLanguage:
         for text in chunk_texts:
             words += [*words_of(text), ";"]
         words.append("persona")
-        for name in _PERSONA_ORDER:
-            if name in task.persona:
-                words += [name, str(task.persona[name])]
+        for name, value in task.persona.items():
+            words += [name, str(value)]
         return [("system", " ".join(words)), ("user", f"request {task.instruction_simple}")]
 
     def render(self, state: Mapping[str, Any]) -> str:

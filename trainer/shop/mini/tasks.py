@@ -12,8 +12,9 @@ the same when the shopper reads the same words. The hash of a split covers ids a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trainer.canonical import fingerprint
 from trainer.errors import InputError
@@ -24,6 +25,8 @@ Solver = Callable[[Task], int | None]
 
 SHORT_EPISODE = 6  # actions; a shorter winning episode is kept with the probability below
 SHORT_SHARE = 0.6
+#: the order in which a persona is read
+PERSONA_ORDER = ("brand", "material", "colour", "size", "budget")
 BUDGET_SLACK = (0, 0, 1, 1, 2, 4, 8)
 
 
@@ -118,6 +121,15 @@ def draw_task(products: Sequence[Product], task_id: int, rng: random.Random) -> 
     budget = int(price) + rng.choice(BUDGET_SLACK)
     persona["budget"] = f"${budget}"
     request = " ".join([feature, category, *asked])
+    record = [task_id, product.asin, request, persona, attributes, options, float(budget)]
+    return task_from_record(record, {product.asin: product})
+
+
+def task_from_record(record: Sequence[Any], products: Mapping[str, Product]) -> Task:
+    """The task of ``task_record``'s values; ``products`` by id."""
+    task_id, asin, request, told, attributes, options, budget = record
+    product = products[asin]
+    persona = {name: told[name] for name in PERSONA_ORDER if name in told}
     return Task(
         task_id=task_id,
         asin=product.asin,
@@ -126,7 +138,7 @@ def draw_task(products: Sequence[Product], task_id: int, rng: random.Random) -> 
         persona=persona,
         attributes=tuple(attributes),
         goal_options=tuple(options),
-        price_upper=float(budget),
+        price_upper=budget,
         category=product.category,
         name=product.title,
         price_source="stored",
@@ -175,8 +187,8 @@ def split_sha256(tasks: Sequence[Task]) -> str:
     return fingerprint([task_record(task) for task in tasks])
 
 
-def task_record(task: Task) -> list[object]:
-    """The task as compact JSON values; ``task_from_record`` is its inverse."""
+def task_record(task: Task) -> list[Any]:
+    """The task as compact JSON values."""
     return [
         task.task_id,
         task.asin,
