@@ -15,9 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from trainer.canonical import fingerprint
-from trainer.config import EvaluateConfig, ExperimentConfig, TrainConfig, WorldConfig
+from trainer.config import (
+    AnalystConfig,
+    EvaluateConfig,
+    ExperimentConfig,
+    TrainConfig,
+    WorldConfig,
+)
 from trainer.errors import InputError
 from trainer.files import read_json
+from trainer.gate.config import GateConfig
+from trainer.gate.pool import load_pool
 from trainer.grpo.tasks import read_task_data
 from trainer.shop.world import World, load_world
 from trainer.skills.bank import SkillBank, load_bank
@@ -101,6 +109,28 @@ def evaluation_checks(config: EvaluateConfig) -> list[NamedCheck]:
         bank = config.skills.bank
         checks.insert(1, ("skillbank", lambda inputs: _bank(inputs, bank)))
     return checks
+
+
+def analyst_checks(config: AnalystConfig) -> list[NamedCheck]:
+    """The checks of an analysis."""
+    return [
+        ("skillbank", lambda inputs: _bank(inputs, config.skillbank)),
+        ("training_round", lambda inputs: _file(config.training_dir / "groups.jsonl")),
+        ("ledger_history", lambda inputs: _file(config.ledger_history)),
+        ("disk", lambda inputs: _disk(config.output_dir)),
+    ]
+
+
+def gate_checks(config: GateConfig) -> list[NamedCheck]:
+    """The checks of a gate, as far as nothing needs to be drawn or played."""
+    return [
+        ("world", lambda inputs: _world(inputs, config.world)),
+        ("split", lambda inputs: _split(inputs, config.split)),
+        ("candidate_pool", lambda inputs: _pool(config.candidate_pool)),
+        ("bare_run", lambda inputs: _file(config.bare_run / "manifest.json")),
+        ("checkpoint", lambda inputs: _checkpoint(inputs, config.policy.checkpoint)),
+        ("disk", lambda inputs: _disk(config.output_dir)),
+    ]
 
 
 def experiment_checks(config: ExperimentConfig) -> list[NamedCheck]:
@@ -256,6 +286,19 @@ def _checkpoint(inputs: Inputs, folder: Path) -> str:
             remedy="Use the checkpoint that belongs to this world",
         )
     return f"bound to this catalogue, {record.get('checkpoint_id', 'without an id')}"
+
+
+def _pool(path: Path) -> str:
+    pool = load_pool(path)
+    return f"{len(pool.current)} active chunks, {len(pool.candidates)} candidates"
+
+
+def _file(path: Path | None) -> str:
+    if path is None:
+        return "none named"
+    if not path.is_file():
+        raise InputError("no such file", file=path, remedy="Run the stage that writes it first")
+    return str(path)
 
 
 def _disk(folder: Path) -> str:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import EvaluateConfig, ExperimentConfig, TrainConfig, load_config, read_yaml
+from trainer.config import (
+    AnalystConfig,
+    EvaluateConfig,
+    ExperimentConfig,
+    TrainConfig,
+    load_config,
+    read_yaml,
+)
 from trainer.errors import InputError
+from trainer.gate.config import GateConfig
 from trainer.preflight import (
     SCOPE,
     Inputs,
     NamedCheck,
+    analyst_checks,
     evaluation_checks,
     experiment_checks,
+    gate_checks,
     run_checks,
     training_checks,
 )
@@ -23,25 +35,37 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``check``."""
     parser = subparsers.add_parser("check", help="check a configuration and its inputs, offline")
     parser.add_argument("config", type=Path)
+    parser.add_argument("--live", action="store_true", help="slime: also ask the shop service")
     parser.set_defaults(func=run_check)
     add_json_flag(parser)
 
 
 def run_check(args: argparse.Namespace) -> int:
     """Print every finding; exit code 1 when something is not ready."""
+    document = check_config(args.config, live=args.live)
+    print_json(document)
+    return 0 if document["ready"] else EXIT_INCOMPLETE
+
+
+def check_config(path: Path, *, live: bool = False) -> dict[str, Any]:
+    """``{ready, checks[], scope, ...}`` of any configuration file.
+
+    Raises InputError when the file itself cannot be understood.
+    """
+    if read_yaml(path).get("engine") == "slime":
+        from trainer.engines.slime.preflight import check_slime
+
+        return check_slime(path, os.environ, live=live)
     inputs = Inputs()
-    findings = run_checks(checks_of(args.config), inputs)
+    findings = run_checks(checks_of(path), inputs)
     ready = all(finding.ok for finding in findings)
-    print_json(
-        {
-            "status": "ready" if ready else "incomplete",
-            "ready": ready,
-            "scope": SCOPE,
-            **inputs.facts,
-            "checks": [finding.to_record() for finding in findings],
-        }
-    )
-    return 0 if ready else EXIT_INCOMPLETE
+    return {
+        "status": "ready" if ready else "incomplete",
+        "ready": ready,
+        "scope": SCOPE,
+        **inputs.facts,
+        "checks": [finding.to_record() for finding in findings],
+    }
 
 
 def checks_of(path: Path) -> list[NamedCheck]:
@@ -51,6 +75,10 @@ def checks_of(path: Path) -> list[NamedCheck]:
         return training_checks(load_config(path, TrainConfig))
     if stage == "evaluate":
         return evaluation_checks(load_config(path, EvaluateConfig))
+    if stage == "analyse":
+        return analyst_checks(load_config(path, AnalystConfig))
+    if stage == "gate":
+        return gate_checks(load_config(path, GateConfig))
     if stage is None:
         return experiment_checks(load_config(path, ExperimentConfig))
     raise InputError(
@@ -58,5 +86,5 @@ def checks_of(path: Path) -> list[NamedCheck]:
         file=path,
         field="stage",
         value=stage,
-        remedy="Known: train, evaluate; leave it out for a whole experiment",
+        remedy="Known: train, evaluate, analyse, gate; leave it out for a whole experiment",
     )

@@ -55,7 +55,7 @@ class RoundInputs:
     checkpoint: Path
 
     def config(self, name: str, **changes: Any) -> Path:
-        base: dict[str, Any] = {
+        base: dict[str, dict[str, Any]] = {
             "train": {
                 "stage": "train",
                 "name": "t",
@@ -84,9 +84,9 @@ class RoundInputs:
                 "skillbank": "bank.json",
                 "proposal_checkpoint": "round-000-checkpoint",
             },
-        }[name]
+        }
         path = self.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump({**base, **changes}))
+        path.write_text(yaml.safe_dump({**base[name], **changes}))
         return path
 
 
@@ -107,8 +107,10 @@ Command = Callable[..., tuple[int, Any, str]]
 def command(mini: World, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> Command:
     """Runs a command in this process: exit code, parsed stdout, stderr. The world is built once."""
     from trainer import preflight
-    from trainer.cli import evaluate
+    from trainer.cli import analyst, evaluate, train
 
+    for module in (analyst, evaluate, train):  # the handlers of the test run stay as they are
+        monkeypatch.setattr(module, "listen_for_stop", lambda: None)
     monkeypatch.setattr(preflight, "load_world", lambda profile, *, catalogue=None: mini)
     monkeypatch.setattr(evaluate, "load_world", lambda profile, *, catalogue=None: mini)
 

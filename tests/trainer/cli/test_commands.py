@@ -142,6 +142,37 @@ def test_a_whole_experiment_can_be_checked(inputs: RoundInputs, command: Command
     assert "has only" in next(c["detail"] for c in found["checks"] if c["name"] == "splits")
 
 
+def test_later_stages_are_checked_for_what_earlier_ones_write(
+    inputs: RoundInputs, command: Command
+) -> None:
+    config = inputs.config("analyse")
+    code, found, _ = command("check", config)
+    failed = [check["name"] for check in found["checks"] if not check["ok"]]
+    assert (code, failed) == (1, ["training_round"])
+    command("train", inputs.config("train"))
+    assert command("check", config)[0] == 0
+    gate = inputs.folder / "gate.yaml"
+    gate.write_text(
+        "stage: gate\nname: g\noutput_dir: gate\ncandidate_pool: analysis/candidate_pool.json\n"
+        f"bare_run: bare\npolicy: {{checkpoint: {inputs.checkpoint}}}\n"
+    )
+    code, found, _ = command("check", gate)
+    failed = [check["name"] for check in found["checks"] if not check["ok"]]
+    assert (code, failed) == (1, ["candidate_pool", "bare_run"])
+    command("analyst", "run", config)
+    command("evaluate", "run", inputs.config("evaluate"))
+    assert command("check", gate)[0] == 0
+
+
+def test_a_slime_launch_is_checked_by_its_engine(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "slime.yaml"
+    path.write_text(
+        "engine: slime\ncheckpoints: {hf_checkpoint: a, load: b, save: c}\n"
+    )
+    code, found, _ = command("check", path)
+    assert (code, found["ready"], found["scope"]) == (1, False, "offline_inputs_only")
+
+
 def test_a_wrong_file_is_exit_code_two_and_one_line(command: Command, tmp_path: Path) -> None:
     code, out, message = command("train", tmp_path / "missing.yaml")
     assert (code, out) == (2, None)

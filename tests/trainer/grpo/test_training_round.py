@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.fakes import FakeEngine
+from trainer import files
 from trainer.config import OptimiserConfig, PolicyConfig, RolloutConfig, TrainConfig
 from trainer.errors import InputError
 from trainer.grpo import loop, publish
@@ -16,6 +17,7 @@ from trainer.grpo.loop import TrainingRun
 from trainer.grpo.publish import Counters
 from trainer.rollout.traces import without_times
 from trainer.shop.world import World
+from trainer.sinks import file as file_sink
 from trainer.skills.bank import SkillBank
 from trainer.skills.curriculum import Curriculum, build_curriculum
 from trainer.skills.types import Chunk
@@ -147,13 +149,11 @@ def run_until_crash(
         with path.open("a") as handle:
             handle.write(text[: len(text) * 2 // 3])
 
-    from trainer.sinks import file as sink
-
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "append_jsonl", guard(publish.append_jsonl, torn=tear))
-        patch.setattr(sink, "append_jsonl", guard(sink.append_jsonl, torn=tear))
-        patch.setattr(publish, "write_bytes", guard(publish.write_bytes))
-        patch.setattr(loop, "write_json", guard(loop.write_json))
+        patch.setattr(publish, "append_jsonl", guard(files.append_jsonl, torn=tear))
+        patch.setattr(file_sink, "append_jsonl", guard(files.append_jsonl, torn=tear))
+        patch.setattr(publish, "write_bytes", guard(files.write_bytes))
+        patch.setattr(loop, "write_json", guard(files.write_json))
         engine = run.engine
         patch.setattr(engine, "save_state", guard(engine.save_state))
         patch.setattr(engine, "save_checkpoint", guard(engine.save_checkpoint))

@@ -206,7 +206,7 @@ def test_a_stop_request_ends_at_a_batch_and_the_run_goes_on_later(
 ) -> None:
     from trainer import progress
 
-    class Asked(evaluate.Progress):
+    class Asked(progress.Progress):
         def update(self, done: int, message: str = "") -> None:
             monkeypatch.setattr(progress, "_stop", done >= 8)
             super().update(done, message)
