@@ -31,13 +31,15 @@ def configuration(
     if seed is not None:
         config = config.with_seed(seed)
         name = f"{name}-{seed}"
-    update = {"name": name, "threads": threads or config.threads or _threads()}
+    update = {"name": name, "threads": threads or config.threads or _threads(quick)}
     if rounds is not None:
         update["rounds"] = rounds
     return config.model_copy(update=update)
 
 
-def _threads() -> int:
+def _threads(quick: bool) -> int:
+    if quick:
+        return 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(MAX_THREADS, usable or 1))
 

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from intraskill_web.core.po import is_stale
 from jobs import queue
 
 MIN_FREE_BYTES = 2 * 1024**3
@@ -118,7 +119,7 @@ def _workers() -> Finding:
 
 def _start_files() -> Finding:
     folder = Path(settings.BASE_DIR) / "configs" / "mini"
-    needed = (folder / "s0.json", folder / "checkpoint" / "checkpoint.json")
+    needed = (folder / "skillbank.json", folder / "checkpoint" / "checkpoint.json")
     absent = [str(path.relative_to(settings.BASE_DIR)) for path in needed if not path.exists()]
     if absent:
         return Finding("demo_files", False, f"missing: {', '.join(absent)}", "Restore them by git")
@@ -136,8 +137,7 @@ def _translations() -> Finding:
 def _stale_catalogues() -> Iterator[str]:
     for folder in settings.LOCALE_PATHS:
         for source in Path(folder).glob("*/LC_MESSAGES/*.po"):
-            target = source.with_suffix(".mo")
-            if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+            if is_stale(source):
                 yield source.parent.parent.name
 
 

@@ -8,13 +8,30 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from trainer.files import write_bytes
 
 MAGIC = 0x950412DE
 FIELDS = ("msgctxt", "msgid", "msgid_plural", "msgstr")
 
 Entry = dict[str, str]
+
+
+def compile_stale(folders: Iterable[Path]) -> dict[str, int]:
+    """Compile every catalogue that is newer than what was made of it: language → messages."""
+    made = {}
+    for source in (path for folder in folders for path in folder.glob("*/LC_MESSAGES/*.po")):
+        if is_stale(source):
+            made[source.parent.parent.name] = compile_file(source, source.with_suffix(".mo"))
+    return made
+
+
+def is_stale(source: Path) -> bool:
+    """Whether a catalogue is newer than what was made of it."""
+    target = source.with_suffix(".mo")
+    return not target.exists() or target.stat().st_mtime < source.stat().st_mtime
 
 
 def compile_file(source: Path, target: Path) -> int:
@@ -24,7 +41,7 @@ def compile_file(source: Path, target: Path) -> int:
         translated = [value for key, value in entry.items() if key.startswith("msgstr")]
         if all(translated):
             messages[_key(entry)] = "\0".join(translated)
-    target.write_bytes(_binary(messages))
+    write_bytes(target, _binary(messages))
     return len(messages)
 
 

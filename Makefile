@@ -1,0 +1,55 @@
+# make run: install, start everything, begin the demo. make test: all tests. See README.md.
+# Another interpreter: make PYTHON=python3.13 …
+
+PYTHON = python3
+VENV = .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+READY = $(VENV)/.ready
+READY_DEV = $(VENV)/.ready-dev
+FIND_PYTHON = for python in $(PYTHON) python3.13 python3.12 python3.11; do \
+	if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then echo $$python; exit 0; fi; done; \
+	echo "IntraSkill needs Python 3.11 or newer with the venv module, and found none." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; exit 1
+
+.PHONY: setup setup-dev run test lint types e2e bench soak clean
+
+setup: $(READY)
+
+setup-dev: $(READY_DEV)
+
+$(READY): requirements.txt
+	python=$$($(FIND_PYTHON)) && { test -x $(BIN)/python || $$python -m venv $(VENV); }
+	$(PIP) install --quiet -r requirements.txt
+	touch $(READY)
+
+$(READY_DEV): $(READY) requirements/dev.txt
+	$(PIP) install --quiet -r requirements/dev.txt
+	touch $(READY_DEV)
+
+run: setup
+	@exec $(BIN)/python manage.py up --demo
+
+test: setup-dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: setup-dev
+	$(BIN)/mypy
+
+e2e: setup-dev
+	$(BIN)/python -m pytest -m e2e
+
+bench: setup-dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script --json || exit 1; done
+
+soak: setup-dev
+	INTRASKILL_SOAK_KILLS=200 $(BIN)/python -m pytest -m chaos -s
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
