@@ -69,7 +69,7 @@ def test_missing_files_are_refused_without_a_traceback(launch, tmp_path):
     [
         ([3, 5, 9], "inputs.task_ids", "1 frozen tasks missing, 1 unknown, e.g. 8"),
         ([3, 5], "inputs.task_ids", "1 frozen tasks missing, 0 unknown, e.g. 8"),
-        ([3, 5, 8, 8], "inputs.tasks", "listed twice"),
+        ([3, 5, 8, 8], "inputs.tasks", "a task appears twice"),
     ],
 )
 def test_task_ids_must_be_exactly_the_frozen_ones(launch, tmp_path, rows, name, detail):
@@ -83,17 +83,20 @@ def test_task_ids_must_be_exactly_the_frozen_ones(launch, tmp_path, rows, name, 
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        ({"prompt": "4"}, "prompt '4' is not the task id 3"),
-        ({"metadata": {"schema_version": "other"}}, "schema_version 'other'"),
+        ({"prompt": "4"}, "prompt and task_id disagree (found '4')"),
+        (
+            {"metadata": {**task_row(3)["metadata"], "schema_version": "other"}},
+            "another schema (found 'other')",
+        ),
         (
             {"metadata": {**task_row(3)["metadata"], "split": "val"}},
-            "split 'val' is not 'train'",
+            "only train tasks may be trained on (found 'val')",
         ),
         (
             {"metadata": {**task_row(3)["metadata"], "task_id": True}},
-            "task_id True is not an integer",
+            "prompt and task_id disagree",
         ),
-        ({"metadata": None}, "an object with prompt and metadata"),
+        ({"metadata": None}, "not a task record"),
     ],
 )
 def test_a_bad_task_line_is_named_by_its_number(launch, tmp_path, change, detail):

@@ -7,7 +7,6 @@ needs could not be read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +15,9 @@ from typing import Any
 from trainer.engines.slime.checks import Check, failed, passed, require, skipped
 from trainer.engines.slime.settings import HookSettings
 from trainer.errors import InputError
-from trainer.files import read_json
+from trainer.grpo.tasks import read_split, read_task_data
 from trainer.skills.bank import SkillBank, load_bank
 from trainer.skills.curriculum import Curriculum, estimated_effect, is_held, load_curriculum
-
-TASK_SCHEMA = "shopsimrl-slime-tasks-v1"
 
 
 @dataclass(slots=True)
@@ -126,15 +123,16 @@ def _prompt(settings: HookSettings, root: Path) -> Check:
 def _tasks(
     inputs: Inputs, settings: HookSettings, tasks: Path, split_file: Path | None
 ) -> Iterator[Check]:
-    frozen: tuple[list[int], bool | None] | None = None
+    frozen: tuple[tuple[int, ...], bool | None] | None = None
     if split_file is None:
         yield skipped("inputs.split", "no split file named", "set paths.split_file")
     else:
         try:
-            frozen = read_split(split_file, "train")
+            identity, task_ids = read_split(split_file, "train")
         except InputError as error:
             yield failed("inputs.split", str(error), error.remedy or "restore the split file")
         else:
+            frozen = (task_ids, identity["persona"])
             yield passed("inputs.split", f"{len(frozen[0])} train tasks in {split_file}")
     if frozen is not None:
         yield require(
@@ -144,7 +142,7 @@ def _tasks(
             "set shopsim_environment_persona: true and use a persona split",
         )
     try:
-        ids = read_task_ids(tasks)
+        ids = read_task_data(tasks)
     except InputError as error:
         yield failed("inputs.tasks", str(error), error.remedy or "run prepare-data again")
         return
@@ -159,54 +157,3 @@ def _tasks(
             + (f", e.g. {min(missing | extra)}" if missing | extra else ""),
             "run prepare-data again",
         )
-
-
-def read_task_ids(path: Path) -> list[int]:
-    """Task ids of a ``shopsimrl-slime-tasks-v1`` file. Raises InputError naming the line."""
-    if not path.is_file():
-        raise InputError("no such file", file=path, remedy="run: python -m trainer prepare-data")
-    ids: list[int] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            ids.append(_task_id(json.loads(line)))
-        except ValueError as error:
-            raise InputError(f"line {number}: {error}", file=path) from error
-    if len(set(ids)) != len(ids):
-        twice = sorted({task for task in ids if ids.count(task) > 1})
-        raise InputError("tasks are listed twice", file=path, value=twice[:5])
-    return ids
-
-
-def _task_id(row: Any) -> int:
-    metadata = row.get("metadata") if isinstance(row, dict) else None
-    if not isinstance(metadata, dict):
-        raise ValueError("a task is an object with prompt and metadata")
-    if metadata.get("schema_version") != TASK_SCHEMA:
-        raise ValueError(f"schema_version {metadata.get('schema_version')!r} is not {TASK_SCHEMA}")
-    if metadata.get("split") != "train":
-        raise ValueError(f"split {metadata.get('split')!r} is not 'train'")
-    task_id = metadata.get("task_id")
-    if type(task_id) is not int:
-        raise ValueError(f"task_id {task_id!r} is not an integer")
-    if row.get("prompt") != str(task_id):
-        raise ValueError(f"prompt {row.get('prompt')!r} is not the task id {task_id}")
-    return task_id
-
-
-def read_split(path: Path, name: str) -> tuple[list[int], bool | None]:
-    """Task ids and persona flag of a split in a published-schema split file (environment.md §1.8).
-
-    Raises InputError for an unknown split or ids that are not unique non-negative integers.
-    """
-    splits = read_json(path).get("splits", {})
-    if name not in splits:
-        raise InputError("unknown split", file=path, value=name, remedy=f"known: {list(splits)}")
-    split = splits[name]
-    ids = split.get("task_ids")
-    if ids is None:
-        ids = list(range(split["start"], split["end"]))
-    if any(type(task) is not int or task < 0 for task in ids) or len(set(ids)) != len(ids):
-        raise InputError("task ids must be unique non-negative integers", file=path, field=name)
-    return ids, split.get("persona")

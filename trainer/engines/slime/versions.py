@@ -35,7 +35,7 @@ TESTED = (
     Tested("ray", ("2.55.1",), "local cluster on CPU"),
     Tested("torch", ("2.11.0", "2.13.0"), "2.11.0 is what sglang 0.5.15.post1 wants"),
     Tested("megatron-core", ("0.16.1", "0.19.2"), "forward and backward on CPU"),
-    Tested("wandb", ("0.22.3",), "offline mode"),
+    Tested("wandb", ("0.31.0",), "offline mode"),
 )
 
 

@@ -1,0 +1,123 @@
+"""The files of a slime round: every episode as soon as it ends, every step once it is over.
+
+``<output>/<round>/group-…/rollout-….json`` and ``triage.json`` are the published layout, written
+one by one. Once a step is over its traces, groups and metrics are also written the way the embedded
+engine does (``steps/``, ``groups.jsonl``, ``metrics.jsonl``), so that pages, analyst and analysis
+read both engines alike. That part runs in a thread of its own while slime trains.
+Specification: training.md §4.3.3, §4.7; docs/design/architecture.md, "Run folder".
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+from trainer.canonical import safe_name
+from trainer.engines.slime.groups import FinishedRollouts
+from trainer.engines.slime.settings import HookSettings
+from trainer.files import read_jsonl, write_jsonl
+from trainer.grpo.publish import APPENDED, RoundFolder
+from trainer.grpo.step import StepResult
+from trainer.grpo.triage import Classification, triage_record
+from trainer.sinks.base import MetricPoint
+
+logger = logging.getLogger(__name__)
+RETRY_FILE = "full-skill-retry.json"
+
+
+def round_folder(settings: HookSettings, round_id: str) -> Path:
+    """Where a round's training is recorded."""
+    return settings.resolve(settings.training_output_dir) / safe_name(round_id)
+
+
+def group_folder(settings: HookSettings, round_id: str, group_index: int) -> Path:
+    """Where a group is recorded."""
+    return round_folder(settings, round_id) / f"group-{group_index:09d}"
+
+
+def write_trace(path: Path, trace: Mapping[str, Any]) -> None:
+    """Publish one trace by a rename.
+
+    Not flushed to disk one by one: what a crash of the host may lose belongs to a step that is
+    played again.
+    """
+    text = json.dumps(trace, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    partial.write_bytes(text.encode())
+    partial.replace(path)
+
+
+def write_triage(folder: Path, finished: FinishedRollouts) -> None:
+    """Publish ``triage.json`` of a group, and its retry's trace."""
+    retry = finished.retry
+    path = folder / RETRY_FILE
+    if retry is None:
+        path.unlink(missing_ok=True)  # of an attempt that a crash undid
+    else:
+        write_trace(path, retry.result.trace)
+    write_trace(
+        folder / "triage.json",
+        triage_record(
+            finished.group,
+            None if retry is None else retry.result,
+            cast(Classification, finished.label),
+            finished.curriculum,
+            traces_path=str(path.absolute()),
+        ),
+    )
+
+
+class Publisher:
+    """Writes finished steps in their order, in the background."""
+
+    def __init__(self) -> None:
+        self._writer: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+        self._begun: set[Path] = set()
+
+    def publish(self, folder: Path, step: int, result: StepResult, point: MetricPoint) -> None:
+        """Hand a step over. Raises what the step before failed with, if it did."""
+        self.wait()
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="publish")
+        self._last = self._writer.submit(self._publish, folder, step, result, point)
+
+    def _publish(self, folder: Path, step: int, result: StepResult, point: MetricPoint) -> None:
+        if folder not in self._begun:
+            forget_steps_from(folder, step)
+            self._begun.add(folder)
+        RoundFolder(folder).publish(step, result, updates=[], metrics=point)
+
+    def wait(self) -> None:
+        """Wait for the step handed over last; raises what it failed with."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+    def close(self) -> None:
+        """Finish what was handed over."""
+        if self._writer is not None:
+            self._writer.shutdown(wait=True)
+            self._writer = None
+        if self._last is not None and self._last.exception() is not None:
+            logger.error("publishing the last step failed", exc_info=self._last.exception())
+        self._last = None
+
+
+def forget_steps_from(folder: Path, step: int) -> None:
+    """Undo steps that are about to be done again: their lines and their traces."""
+    for name in APPENDED:
+        path = folder / name
+        lines = list(read_jsonl(path))
+        kept = [line for line in lines if line["step"] < step]
+        if len(kept) < len(lines):
+            write_jsonl(path, kept)
+    for path in (folder / "steps").glob("step-*.jsonl.gz"):
+        if int(path.name[5:11]) >= step:
+            path.unlink()
