@@ -14,7 +14,7 @@ from typing import Any
 
 from trainer.canonical import fingerprint, utc_now
 from trainer.files import read_json, read_jsonl
-from trainer.rollout.traces import is_complete, score, without_times
+from trainer.rollout.traces import is_complete, score
 from trainer.rollout.types import EpisodeJob
 
 SCHEMA = "shopsimrl-eval-summary-v2"
@@ -67,15 +67,13 @@ def summarise_traces(traces: Sequence[Mapping[str, Any]], *, requested: int) -> 
     }
 
 
-def _result_record(trace: Mapping[str, Any]) -> Any:
-    """What an episode did and got, without times: the part that repeats must share."""
+def _result_record(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """What an episode did and got, which holds no times: the part that repeats must share."""
     actions = [
         [step["model"]["content"], step["action"], step.get("protocol_error")]
         for step in trace["steps"]
     ]
-    return without_times(
-        {"episode_id": trace["episode_id"], "steps": actions, "final": trace["final"]}
-    )
+    return {"episode_id": trace["episode_id"], "steps": actions, "final": trace["final"]}
 
 
 def _component_means(rewards: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 from trainer.rollout.policy import TokenRecord
@@ -87,10 +88,12 @@ def token_summary(tokens: TokenRecord, *, exact: bool) -> dict[str, Any]:
     ``sampled_spans`` are ``[start, end)`` pairs of positions whose loss mask is 1; ``log_probs``
     are those of the sampled tokens only, in order.
     """
-    spans = _spans(tokens.loss_mask)
-    sampled = [
-        value for value, mask in zip(tokens.log_probs, tokens.loss_mask, strict=True) if mask
-    ]
+    if not len(tokens.token_ids) == len(tokens.loss_mask) == len(tokens.log_probs):
+        raise ValueError(
+            f"{len(tokens.token_ids)} tokens, {len(tokens.loss_mask)} mask bits and "
+            f"{len(tokens.log_probs)} log-probabilities"
+        )
+    sampled = list(compress(tokens.log_probs, tokens.loss_mask))
     summary: dict[str, Any] = {
         "total": len(tokens.token_ids),
         "sampled": len(sampled),
@@ -99,7 +102,7 @@ def token_summary(tokens: TokenRecord, *, exact: bool) -> dict[str, Any]:
     }
     if exact:
         summary["token_ids"] = list(tokens.token_ids)
-        summary["sampled_spans"] = spans
+        summary["sampled_spans"] = _spans(bytes(tokens.loss_mask))
         summary["log_probs"] = sampled
     return summary
 
@@ -119,15 +122,15 @@ def token_record(trace: Mapping[str, Any]) -> TokenRecord | None:
     return TokenRecord(tuple(stored["token_ids"]), tuple(mask), tuple(log_probs))
 
 
-def _spans(mask: tuple[int, ...]) -> list[list[int]]:
-    spans: list[list[int]] = []
-    previous = 0
-    for position, bit in enumerate(mask):
-        if bit and not previous:
-            spans.append([position, position + 1])
-        elif bit:
-            spans[-1][1] = position + 1
-        previous = bit
+def _spans(mask: bytes) -> list[list[int]]:
+    """``[start, end)`` of every run of ones."""
+    spans = []
+    start = mask.find(1)
+    while start >= 0:
+        end = mask.find(0, start)
+        end = len(mask) if end < 0 else end
+        spans.append([start, end])
+        start = mask.find(1, end)
     return spans
 
 
