@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainer.engines.local.functional import rotate
+from trainer.engines.local.functional import rotate_
 from trainer.engines.local.model import PAD_ID, Block, TinyTransformer
 
 ROWS_PER_CALL = 32
@@ -53,11 +53,9 @@ class KeyValueCache:
 
     def copy(self, sources: Sequence[int], targets: Sequence[int]) -> None:
         """Make each row of ``targets`` equal to the row of ``sources`` beside it."""
-        if not sources:
-            return
-        filled = int(self.lengths[sources].max())
-        for layer in self._store:
-            layer[targets, :filled] = layer[sources, :filled]
+        for source, target in zip(sources, targets, strict=True):
+            filled = int(self.lengths[source])
+            self._store[:, target, :filled] = self._store[:, source, :filled]
         self.lengths[targets] = self.lengths[sources]
         self._last[targets] = self._last[sources]
 
@@ -77,7 +75,7 @@ class KeyValueCache:
             torch.from_numpy(column).to(self._device)
             for column in (fed.positions, fed.tokens, fed.previous, fed.before_previous)
         )
-        turn = self.model.rotary(positions)
+        turn = self.model.rotary(positions.unsqueeze(-1))
         stream = self.model.embed(*ids)
         *blocks, last = zip(self.model.layers, self._store, strict=True)
         calls = self._calls(fed, np.arange(len(fed.tokens)))
@@ -103,9 +101,10 @@ class KeyValueCache:
         places: Tensor,
     ) -> Tensor:
         """Store the keys and values of ``stream`` and return its queries [N, H, D]."""
-        query, key, value = block.project(stream).unbind(1)
-        store.flatten(0, 1).index_copy_(0, places, torch.stack((rotate(key, *turn), value), dim=1))
-        return rotate(query, *turn)
+        heads = block.project(stream)
+        rotate_(heads[:, :2], *turn)
+        store.flatten(0, 1).index_copy_(0, places, heads[:, 1:])
+        return heads[:, 0]
 
     def _attend(self, query: Tensor, store: Tensor, calls: Sequence[_Call]) -> Tensor:
         """What the queries of ``calls`` gather [n, H, D]."""

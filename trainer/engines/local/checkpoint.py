@@ -96,7 +96,7 @@ def load_checkpoint(folder: Path, *, catalogue_sha256: str) -> Checkpoint:
     document = read_json(path)
     if document.get("schema_version") != SCHEMA:
         found = document.get("schema_version")
-        raise InputError(f"not a {SCHEMA}", file=path, field="schema_version", value=found)
+        raise InputError(f"is no {SCHEMA}", file=path, field="schema_version", value=found)
     if document["catalogue_sha256"] != catalogue_sha256:
         raise InputError(
             f"the checkpoint was made for another catalogue than {catalogue_sha256}",
@@ -134,7 +134,7 @@ def load_state(path: Path) -> dict[str, Any]:
     state = _unpacked(path)
     if state.get("schema_version") != STATE_SCHEMA:
         found = state.get("schema_version")
-        raise InputError(f"not a {STATE_SCHEMA}", file=path, field="schema_version", value=found)
+        raise InputError(f"is no {STATE_SCHEMA}", file=path, field="schema_version", value=found)
     return state
 
 

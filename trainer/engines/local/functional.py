@@ -45,6 +45,15 @@ def rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     return _Rotate.apply(x, cosines, sines)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def rotate_(x: Tensor, cosines: Tensor, sines: Tensor) -> None:
+    """``rotate`` in place, for passes without gradients."""
+    pairs = cosines.shape[-1]
+    first, second = x[..., :pairs], x[..., pairs : 2 * pairs]
+    crossed = first * sines
+    first.mul_(cosines).addcmul_(second, sines, value=-1)
+    second.mul_(cosines).add_(crossed)
+
+
 class _RMSNorm(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

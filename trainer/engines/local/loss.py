@@ -75,7 +75,8 @@ def micro_batches(episodes: Sequence[TrainingEpisode], size: int) -> Iterator[Mi
     """
     groups: dict[bytes, list[tuple[Piece, float, Tensor]]] = {}
     for episode in episodes:
-        if abs(episode.advantage) > NEGLIGIBLE_ADVANTAGE and any(episode.tokens.loss_mask):
+        tied = abs(episode.advantage) <= NEGLIGIBLE_ADVANTAGE  # and a NaN is not: it must surface
+        if not tied and any(episode.tokens.loss_mask):
             piece = Piece.of(episode.tokens)
             old = torch.tensor([episode.tokens.log_probs[place] for place in piece.sampled])
             row = (piece, episode.advantage, old)
