@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.trainer.fakes import FakeEngine
+from tests.trainer.fakes import FakeEngine, FakePolicy
 from trainer import files
 from trainer.config import OptimiserConfig, PolicyConfig, RolloutConfig, TrainConfig
-from trainer.errors import InputError
+from trainer.errors import IncompleteError, InputError
 from trainer.grpo import loop, publish
 from trainer.grpo.loop import TrainingRun
 from trainer.grpo.publish import Counters
+from trainer.rollout.policy import Conversation, ModelTurn
 from trainer.rollout.traces import without_times
 from trainer.shop.world import World
 from trainer.sinks import file as file_sink
 from trainer.skills.bank import SkillBank
 from trainer.skills.curriculum import Curriculum, build_curriculum
+from trainer.skills.masks import treatment
 from trainer.skills.types import Chunk
 
 
@@ -118,6 +121,79 @@ def test_rounds_count_on_from_their_starting_checkpoint(mini: World, tmp_path: P
     assert found["updates.jsonl"][0]["update"] == 41
     first = found["steps/step-000021.jsonl.gz"][0]
     assert first["episode_id"] == "train-group-000000640-sample-000002560"
+
+
+def test_siblings_share_the_treatment_that_the_group_number_draws(
+    mini: World, tmp_path: Path
+) -> None:
+    training_run(mini, tmp_path).run()
+    for trace in documents(tmp_path)["steps/step-000001.jsonl.gz"]:
+        shown = [chunk["skill_id"] for chunk in trace["selected_skills"]]
+        assignment = trace["provenance"]["skills"]["assignment"]
+        assert shown == assignment["skill_ids"]
+        if trace["training"]["purpose"] == "retry":
+            assert shown == ["brand", "calm"]
+            assert assignment["mode"] == "diagnostic_full_skill"
+        else:
+            drawn = treatment(curriculum(), trace["training"]["group_index"])
+            assert shown == list(drawn.skill_ids)
+            assert assignment["mode"] == drawn.mode
+
+
+def test_retries_never_reach_the_update(mini: World, tmp_path: Path) -> None:
+    engine = FakeEngine()
+    training_run(mini, tmp_path, engine=engine).run()
+    traces = documents(tmp_path)["steps/step-000001.jsonl.gz"]
+    assert len(traces) > 24, "this test needs a retry"
+    assert sum(len(batch) for batch in engine.batches[:2]) == 4 * 4
+
+
+class AbortingEngine(FakeEngine):
+    """Aborts the first turn of some groups' first episodes."""
+
+    def __init__(self, groups: Callable[[int], bool]) -> None:
+        super().__init__()
+        self._groups = groups
+        self.policy = FakePolicy(self._answer_or_abort)
+
+    def _answer_or_abort(self, conversation: Conversation, turn: int) -> ModelTurn:
+        purpose, _, group, sample = conversation.noise_key.split(":")
+        first = int(sample) % 4 == 0
+        if purpose == "train" and turn == 0 and first and self._groups(int(group)):
+            return ModelTurn("", "abort")
+        return self._answer(conversation, turn)
+
+
+def test_technical_losses_open_another_wave_and_are_not_trained_on(
+    mini: World, tmp_path: Path
+) -> None:
+    engine = AbortingEngine(lambda group: group < 4)
+    training_run(mini, tmp_path, engine=engine).run()
+    found = documents(tmp_path)
+    first = [line for line in found["groups.jsonl"] if line["step"] == 1]
+    assert [line["group_index"] for line in first] == list(range(12)), "two waves"
+    assert [line["reason"] for line in first[:4]] == ["shopsim_unscored_technical_group"] * 4
+    assert first[0]["rewards"][0] is None and first[0]["scored"] == [False, True, True, True]
+    assert {line["classification"] for line in first[:4]} == {"environment_or_runtime_error"}
+    assert sum(line["admitted"] for line in first) == 4
+    metrics = found["metrics.jsonl"][0]["metrics"]
+    assert metrics["rollout/shopsim/wave_count"] == 2
+    assert metrics["rollout/shopsim/technical_group_drop_count"] == 4
+    assert metrics["rollout/shopsim/technical_group_drop_rate"] == 4 / 8
+    assert metrics["rollout/shopsim/technical_failure/aborted_count"] == 4
+
+
+def test_failed_groups_in_a_row_end_the_round_and_leave_whole_steps_to_resume_from(
+    mini: World, tmp_path: Path
+) -> None:
+    broken = AbortingEngine(lambda group: group >= 8)
+    with pytest.raises(
+        IncompleteError, match=r"8 groups in a row.*TechnicalFailure @ model_step_1"
+    ):
+        training_run(mini, tmp_path, engine=broken).run()
+    assert len(documents(tmp_path)["metrics.jsonl"]) == 1, "the whole step before is kept"
+    training_run(mini, tmp_path).run()
+    assert len(documents(tmp_path)["metrics.jsonl"]) == 2
 
 
 class Crash(BaseException):
