@@ -54,9 +54,8 @@ def hold(home: Path) -> Iterator[None]:
             record = record_of(home) or {}
             raise InputError(
                 f"this home is already run by process {record.get('pid')}"
-                f" since {record.get('since')}",
+                f" since {record.get('since')}, at {record.get('address')}",
                 file=home,
-                field=record.get("address"),
                 remedy="Use that one, stop it with Ctrl-C, or set another INTRASKILL_HOME",
             ) from error
         end_leftovers(home)

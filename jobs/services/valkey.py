@@ -38,7 +38,8 @@ def prepare(home: Path) -> tuple[str, ...]:
                 'save ""',
                 "maxmemory-policy noeviction",
                 "tcp-keepalive 60",
-                "loglevel warning",
+                "loglevel notice",
+                f"logfile {_quoted(home / 'logs' / 'valkey.log')}",
                 "",
             )
         ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,3 +113,20 @@ def _spec(
         "prepare": lambda _plan: None,
     }
     return replace(spec, **{**fields, **changes})
+
+
+@pytest.fixture
+def valkey(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A real embedded queue server that belongs to the test's home."""
+    from jobs.services import valkey as embedded
+
+    server = subprocess.Popen(embedded.prepare(home))
+    try:
+        deadline = time.monotonic() + 20
+        while not queue.status().up:
+            assert time.monotonic() < deadline, "the queue server did not start"
+            time.sleep(0.05)
+        yield server
+    finally:
+        server.kill()
+        server.wait()
