@@ -18,15 +18,13 @@ from trainer.config import (
 )
 from trainer.errors import InputError
 from trainer.gate.config import GateConfig
-from trainer.preflight import (
+from trainer.preflight.inputs import Inputs, NamedCheck, run_checks
+from trainer.preflight.stages import (
     SCOPE,
-    Inputs,
-    NamedCheck,
     analyst_checks,
     evaluation_checks,
     experiment_checks,
     gate_checks,
-    run_checks,
     training_checks,
 )
 

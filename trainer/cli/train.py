@@ -11,7 +11,8 @@ from trainer.engines.open import open_training
 from trainer.files import write_json
 from trainer.grpo.loop import TrainingRun, starting_counters
 from trainer.lock import exclusive
-from trainer.preflight import need_curriculum, need_world, require_training
+from trainer.preflight.inputs import need_curriculum, need_world
+from trainer.preflight.stages import require_training
 from trainer.progress import listen_for_stop
 
 

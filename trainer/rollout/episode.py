@@ -24,6 +24,7 @@ from trainer.canonical import utc_now
 from trainer.rollout import traces
 from trainer.rollout.conversation import ConversationBuilder, Tools, shown_instruction
 from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord, ToolCall
+from trainer.rollout.records import call_record, final_record, message_record, step_record
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.session import ShopSession
 from trainer.shop.tools import ToolCallError, action_of
@@ -101,7 +102,7 @@ class Episode:
 
     def take(self, turn: ModelTurn) -> tuple[Message, ...] | None:
         """Play one sampled turn. Returns the messages that follow it, or None at the end."""
-        step = _step_record(len(self._steps) + 1, self._text, turn)
+        step = step_record(len(self._steps) + 1, self._text, turn)
         self._steps.append(step)
         try:
             _check_engine(turn)
@@ -124,7 +125,7 @@ class Episode:
             return None
         try:
             call = self._builder.call(turn, state)
-            step["model"]["tool_calls"] = [_call_record(call)]
+            step["model"]["tool_calls"] = [call_record(call)]
             action = action_of(call.name, call.arguments, state)
         except ToolCallError as error:
             return self._repair(turn, step, error)
@@ -182,7 +183,7 @@ class Episode:
 
     def result(self, tokens: TokenRecord | None) -> EpisodeResult:
         """The finished episode with its trace; ``tokens`` are the engine's, if it has any."""
-        final = None if self._final is None else _final_record(self._final)
+        final = None if self._final is None else final_record(self._final)
         reward = traces.score(final)
         if reward is not None and traces.breaks_contract(reward, self._primary):
             self._error = {
@@ -205,7 +206,7 @@ class Episode:
             "duration_ms": round(self._duration_ms, 3),
             "reset": self._reset_record(),
             "selected_skills": [chunk.to_record() for chunk in self.request.chunks],
-            "conversation": [_message_record(message) for message in self._prompt],
+            "conversation": [message_record(message) for message in self._prompt],
             "steps": self._steps,
             "final": final,
             "error": self._error,
@@ -235,46 +236,3 @@ def _check_engine(turn: ModelTurn) -> None:
         )
     if not all(map(math.isfinite, turn.log_probs)):
         raise TechnicalFailure("engine", "a log-probability is not finite")
-
-
-def _step_record(index: int, text: str, turn: ModelTurn) -> dict[str, Any]:
-    usage = dict(turn.usage)
-    if turn.token_ids:
-        usage["completion_tokens"] = len(turn.token_ids)
-    return {
-        "step_index": index,
-        "observation": text,
-        "model": {
-            "content": turn.text,
-            "reasoning": turn.reasoning,
-            "tool_calls": [_call_record(call) for call in turn.tool_calls],
-            "finish_reason": turn.finish_reason,
-            "usage": usage,
-            "latency_ms": round(turn.latency_ms, 3),
-        },
-        "action": None,
-        "environment": None,
-    }
-
-
-def _call_record(call: ToolCall) -> dict[str, Any]:
-    return {"call_id": call.call_id, "name": call.name, "arguments": dict(call.arguments)}
-
-
-def _message_record(message: Message) -> dict[str, str]:
-    record = {"role": message.role, "content": message.content}
-    if message.tool_call_id is not None:
-        record["tool_call_id"] = message.tool_call_id
-    return record
-
-
-def _final_record(result: StepResult) -> dict[str, Any]:
-    return {
-        "done": result.done,
-        "reward": result.reward,
-        "reward_detail": dict(result.reward_detail),
-        "purchase": dict(result.purchase),
-        "goal": dict(result.goal),
-        "termination_reason": result.termination_reason,
-        "observation": result.observation.text,
-    }

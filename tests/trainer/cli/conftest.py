@@ -106,12 +106,12 @@ Command = Callable[..., tuple[int, Any, str]]
 @pytest.fixture
 def command(mini: World, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> Command:
     """Runs a command in this process: exit code, parsed stdout, stderr. The world is built once."""
-    from trainer import preflight
     from trainer.cli import analyst, evaluate, train
+    from trainer.preflight import checks
 
     for module in (analyst, evaluate, train):  # the handlers of the test run stay as they are
         monkeypatch.setattr(module, "listen_for_stop", lambda: None)
-    monkeypatch.setattr(preflight, "load_world", lambda profile, *, catalogue=None: mini)
+    monkeypatch.setattr(checks, "load_world", lambda profile, *, catalogue=None: mini)
     monkeypatch.setattr(evaluate, "load_world", lambda profile, *, catalogue=None: mini)
 
     def run(*arguments: object) -> tuple[int, Any, str]:
