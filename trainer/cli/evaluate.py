@@ -1,13 +1,18 @@
-"""``python -m trainer evaluate plan | run | summarize CONFIG``: one arm on a list of tasks."""
+"""``python -m trainer evaluate plan | run | summarize CONFIG…``: one arm on a list of tasks.
+
+Several configurations are worked off in order, in one process: arms that share a world and an
+engine then pay for starting them once.
+"""
 
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import EvaluateConfig, SkillsConfig, load_config
+from trainer.config import EvaluateConfig, SkillsConfig, WorldConfig, load_config
 from trainer.engines.open import open_policy
 from trainer.files import write_json
 from trainer.lock import exclusive
@@ -29,14 +34,17 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         ("summarize", run_summarize, "rebuild summary.json from the traces"),
     ):
         parser = commands.add_parser(name, help=text)
-        parser.add_argument("config", type=Path)
+        parser.add_argument("config", type=Path, nargs="+")
         parser.set_defaults(func=function)
         add_json_flag(parser)
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    """Print the plan without playing anything."""
-    config = load_config(args.config, EvaluateConfig)
+    """Print each plan without playing anything."""
+    return max(_plan(load_config(path, EvaluateConfig)) for path in args.config)
+
+
+def _plan(config: EvaluateConfig) -> int:
     evaluation = open_evaluation(config)
     plan = evaluation.plan
     document = plan.document
@@ -63,16 +71,22 @@ def run_plan(args: argparse.Namespace) -> int:
 
 def run_run(args: argparse.Namespace) -> int:
     """Run or continue; exit code 1 when an episode failed for technical reasons."""
-    config = load_config(args.config, EvaluateConfig)
     listen_for_stop()
+    return max(_run(load_config(path, EvaluateConfig)) for path in args.config)
+
+
+def _run(config: EvaluateConfig) -> int:
     with exclusive(config.output_dir):
         summary = open_evaluation(config).run(config.output_dir)
     return _report(summary)
 
 
 def run_summarize(args: argparse.Namespace) -> int:
-    """Rebuild the summary offline."""
-    config = load_config(args.config, EvaluateConfig)
+    """Rebuild each summary offline."""
+    return max(_summarize(load_config(path, EvaluateConfig)) for path in args.config)
+
+
+def _summarize(config: EvaluateConfig) -> int:
     summary = summarise(config.output_dir)
     write_json(config.output_dir / "summary.json", summary)
     return _report(summary)
@@ -87,7 +101,7 @@ def _report(summary: dict[str, Any]) -> int:
 
 def open_evaluation(config: EvaluateConfig) -> Evaluation:
     """World, policy, chunks and plan of a configuration."""
-    world = load_world(config.world.profile, catalogue=config.world.catalogue)
+    world = _world(config.world)
     opened = open_policy(config.policy, world, folder=config.output_dir)
     skills = open_skills(config.skills)
     return Evaluation(
@@ -111,6 +125,11 @@ def open_evaluation(config: EvaluateConfig) -> Evaluation:
             facts=opened.facts,
         ),
     )
+
+
+@cache
+def _world(config: WorldConfig) -> World:
+    return load_world(config.profile, catalogue=config.catalogue)
 
 
 def _tasks(config: EvaluateConfig, world: World) -> tuple[int, ...]:
