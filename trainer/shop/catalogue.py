@@ -12,11 +12,12 @@ from types import MappingProxyType
 
 from trainer.canonical import fingerprint
 from trainer.shop.profiles import ShopProfile
-from trainer.shop.search import IndexBuilder, SearchIndex
+from trainer.shop.search import SearchIndex
+from trainer.shop.search_index import IndexBuilder
 from trainer.shop.tokens import models, tokenise
 from trainer.shop.types import Product
 
-#: token lists in the order of ``search.COLUMNS``
+#: token lists in the order of ``search_index.COLUMNS``
 Document = tuple[tuple[str, ...], ...]
 
 
@@ -44,7 +45,7 @@ class Catalogue:
         for product, document in entries:
             products[product.asin] = product
             builder.add(product.asin, document)
-        return cls(MappingProxyType(products), builder.build(), sha256, source)
+        return cls(MappingProxyType(products), SearchIndex(builder.build()), sha256, source)
 
     @classmethod
     def from_products(

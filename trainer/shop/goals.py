@@ -55,7 +55,8 @@ class GoalReader:
     def _need(self, record: RawRecord) -> dict[str, Any]:
         """The texts of a task and the ceiling found in them."""
         full = record.text("instruction")
-        simple = record.optional_text("instruction_simple") or full
+        simple = record.optional_text("instruction_simple")
+        simple = full if simple in ("", full) else simple
         ceiling, source = self._ceiling(record, simple, full)
         return {
             "instruction": full,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,10 +19,15 @@ def public_persona(persona: object) -> dict[str, Any]:
 
 def _without_hidden(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _without_hidden(item) for key, item in value.items() if key != HIDDEN_KEY}
+        return {
+            sys.intern(str(key)): _without_hidden(item)
+            for key, item in value.items()
+            if key != HIDDEN_KEY
+        }
     if isinstance(value, list):
         return [_without_hidden(item) for item in value]
-    return value
+    # Thousands of personas repeat the same words: one copy of each is kept.
+    return sys.intern(value) if type(value) is str else value
 
 
 def persona_fingerprint(persona: object) -> str:

@@ -7,6 +7,7 @@ product and the selection; nothing from the task.
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from trainer.shop.types import Product
 @lru_cache(maxsize=1 << 16)
 def normalise_option(text: str) -> str:
     """Option text as the price table knows it: NFKC, casefold, ``/`` as ``|``, no whitespace."""
-    return "".join(unicodedata.normalize("NFKC", text).casefold().replace("/", "|").split())
+    return sys.intern(
+        "".join(unicodedata.normalize("NFKC", text).casefold().replace("/", "|").split())
+    )
 
 
 @dataclass(frozen=True, slots=True)

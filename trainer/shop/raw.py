@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class RawRecord:
         for value in self.items(name):
             if not isinstance(value, str):
                 raise self.error(name, "must be a list of texts", value)
-            yield value
+            yield sys.intern(value)
 
     def inner(self, raw: object, path: str) -> RawRecord:
         if not isinstance(raw, Mapping):

@@ -6,6 +6,7 @@ attributes, an axis without values) is left out here too, and reported.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,17 +102,19 @@ def product_of(record: RawRecord) -> Product:
     """The product a record describes (environment.md §1.3)."""
     options, prices = _options(record)
     bullets = record.raw.get("small_description") or [""]
+    title = record.text("title")
+    description = record.optional_text("full_description")
     return Product(
         asin=record.text("asin").strip(),
-        title=record.text("title"),
-        brand=record.optional_text("shop_name"),
-        category=record.optional_text("category"),
+        title=title,
+        brand=sys.intern(record.optional_text("shop_name")),
+        category=sys.intern(record.optional_text("category")),
         attributes=tuple(record.texts("attribute")),
         options=options,
         option_prices=prices,
         pricing=_pricing(record),
         bullets=tuple(map(str, bullets if isinstance(bullets, list) else [bullets])),
-        description=record.optional_text("full_description"),
+        description=title if description == title else description,
         product_category=record.optional_text("product_category"),
     )
 
@@ -133,7 +136,7 @@ def _options(
 
 def shown_value(value: str) -> str:
     """An option value as pages show it: stripped, ``/`` spaced as a bar, lower case."""
-    return value.strip().replace("/", " | ").lower()
+    return sys.intern(value.strip().replace("/", " | ").lower())
 
 
 def _pricing(record: RawRecord) -> tuple[float, ...]:

@@ -3,204 +3,126 @@
 The score is the closed form of SQLite FTS5's ``bm25()`` over the same columns, evaluated in the
 same order of operations, so that both engines agree to the last bits. Contributions are computed
 once per (token, document) and kept as compressed rows; a query adds rows and selects the best by
-partial selection. Equal scores are ordered by product id as text.
-"""
+partial selection. Equal scores are ordered by product id as text."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from trainer.errors import InputError
+from trainer.shop.search_index import COLUMNS, Floats, IndexArrays, Ints, SmallInts, sums
 from trainer.shop.tokens import QUERY_NORMALISER, TOKENISER, subtokens, tokenise
 
-COLUMNS = ("title", "brand", "category", "model", "attributes", "options", "bullets")
 TIE_BREAKER = "asin-ascending"
 
-_K1, _B = 1.2, 0.75
-_LEAST_IDF = 1e-6
+#: below this many postings, a query is merged instead of summed over all documents
+_FEW = 4096
+#: tokens in more than this share of the documents may have a dense row …
+_DENSE_SHARE = 1 / 12
+#: … as long as all dense rows fit into these bytes
+_DENSE_BYTES = 32 * 2**20
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: documents (ascending) and what one query token adds to each
-Row = tuple[npt.NDArray[np.int32], Floats]
+Row = tuple[SmallInts | Ints, Floats]
 _EMPTY: Row = (np.empty(0, np.int32), np.empty(0))
-
-
-class IndexBuilder:
-    """Collects documents, then builds the index."""
-
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        if tuple(weights) != COLUMNS:
-            raise InputError(
-                "field weights must name the search columns in order",
-                field="field_weights",
-                value=tuple(weights),
-                remedy=f"Expected {COLUMNS}",
-            )
-        self._weights = dict(weights)
-        self._vocabulary: dict[str, int] = {}
-        self._stream = array("i")
-        self._lengths = array("i")
-        self._asins: list[str] = []
-
-    def add(self, asin: str, columns: Sequence[Sequence[str]]) -> None:
-        """Add a document: one distinct-token list per column. A column of weight 0 is left out."""
-        vocabulary = self._vocabulary
-        for weight, tokens in zip(self._weights.values(), columns, strict=True):
-            before = len(self._stream)
-            if weight:
-                self._stream.extend(
-                    vocabulary.setdefault(part, len(vocabulary))
-                    for token in tokens
-                    for part in subtokens(token)
-                )
-            self._lengths.append(len(self._stream) - before)
-        self._asins.append(asin)
-
-    def build(self) -> SearchIndex:
-        return SearchIndex(
-            self._asins,
-            self._vocabulary,
-            np.frombuffer(self._stream, np.int32) if self._stream else np.empty(0, np.int32),
-            np.frombuffer(self._lengths, np.int32).reshape(-1, len(COLUMNS)),
-            self._weights,
-        )
-
-
-def _sums(groups: Ints, weights: Floats) -> Floats:
-    """Sums of ``weights`` by ``groups`` 0…n, added in order."""
-    return np.bincount(groups, weights).astype(np.float64, copy=False)
 
 
 class SearchIndex:
     """A read-only index; safe to share between threads."""
 
-    def __init__(
-        self,
-        asins: Sequence[str],
-        vocabulary: Mapping[str, int],
-        stream: npt.NDArray[np.int32],
-        lengths: npt.NDArray[np.int32],
-        weights: Mapping[str, float],
-    ) -> None:
-        """``stream``: sub-tokens of all documents, column by column; ``lengths``: [N, 7]."""
-        self.weights = dict(weights)
-        self.size = len(asins)
-        order = sorted(range(self.size), key=asins.__getitem__)
-        self._asins = [asins[i] for i in order]
-        self._rank = np.empty(self.size, np.int64)
-        self._rank[order] = np.arange(self.size)
-        self._vocabulary = vocabulary
-        self._column_weights = np.array(list(self.weights.values()))
-        self._lengths = np.zeros(self.size)
-        self._lengths[self._rank] = lengths.sum(axis=1)
-        mean = self._lengths.mean() if self.size else 1.0
-        self._norms = _K1 * (1 - _B + _B * self._lengths / (mean or 1.0))
-        self._fill_rows(stream, lengths.ravel())
+    def __init__(self, arrays: IndexArrays) -> None:
+        self._arrays = arrays
+        self.size = len(arrays.asins)
+        self._dense = self._dense_rows()
         self._ranked = lru_cache(maxsize=4096)(self._rank_tokens)
 
-    def _fill_rows(self, stream: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> None:
-        slots = np.repeat(np.arange(len(lengths)), lengths)
-        documents = self._rank[slots // len(COLUMNS)]
-        weights = self._column_weights[slots % len(COLUMNS)]
-        keys = stream.astype(np.int64) * max(self.size, 1) + documents
-        by_token = np.argsort(keys, kind="stable")
-        keys = keys[by_token]
-        first = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.empty(0, bool)
-        tf = _sums(np.cumsum(first) - 1, weights[by_token])
-        tokens = (keys[first] // max(self.size, 1)).astype(np.int64)
-        self._documents = (keys[first] % max(self.size, 1)).astype(np.int32)
-        self._starts = np.searchsorted(tokens, np.arange(len(self._vocabulary) + 1))
-        counts = np.diff(self._starts)
-        self._values = self._contributions(
-            np.repeat(self._idf(counts), counts), tf, self._documents
-        )
-        self._keep_positions(stream, slots, by_token)
+    def _dense_rows(self) -> dict[int, Floats]:
+        """Rows of the most frequent tokens, one value a document: added without an index."""
+        counts = np.diff(self._arrays.rows.starts)
+        frequent = np.flatnonzero(counts > self.size * _DENSE_SHARE)
+        frequent = frequent[np.argsort(-counts[frequent], kind="stable")]
+        dense = {}
+        for token in frequent[: _DENSE_BYTES // max(self.size * 8, 1)].tolist():
+            documents, values = self._slice(token)
+            dense[token] = sums(documents, values)
+            dense[token].resize(self.size)
+        return dense
 
-    def _keep_positions(self, stream: npt.NDArray[np.int32], slots: Ints, by_token: Ints) -> None:
-        """Where latin sub-tokens stand, for phrases. A gap after each column keeps them inside."""
-        latin = np.array([token.isascii() for token in self._vocabulary], bool)
-        kept = by_token[latin[stream[by_token]]] if len(stream) else by_token
-        self._positions = kept + slots[kept]
-        self._position_starts = np.searchsorted(stream[kept], np.arange(len(self._vocabulary) + 1))
-        self._slot_of = np.empty(0, np.int64)
-        order = np.argsort(self._positions, kind="stable")
-        self._sorted_positions = self._positions[order]
-        self._slot_of = slots[kept][order]
+    def _slice(self, number: int) -> Row:
+        rows = self._arrays.rows
+        begin, end = rows.starts[number], rows.starts[number + 1]
+        return rows.documents[begin:end], rows.values[begin:end]
 
-    def _idf(self, counts: Ints) -> Floats:
-        n = np.asarray(counts, float)
-        idf = np.log((self.size - n + 0.5) / (n + 0.5))
-        return np.where(idf <= 0, _LEAST_IDF, idf)
-
-    def _contributions(
-        self, idf: Floats | float, tf: Floats, documents: npt.NDArray[np.int32]
-    ) -> Floats:
-        values: Floats = idf * ((tf * (_K1 + 1.0)) / (tf + self._norms[documents]))
-        return values
-
-    def _row(self, token: str) -> Row:
-        parts = subtokens(token)
-        numbers = [self._vocabulary.get(part, -1) for part in parts]
+    def _row(self, token: str) -> tuple[int, Row]:
+        """The token's number, -1 for a phrase, and its row."""
+        numbers = [self._arrays.vocabulary.get(part, -1) for part in subtokens(token)]
         if not numbers or -1 in numbers:
-            return _EMPTY
+            return -1, _EMPTY
         if len(numbers) > 1:
-            return self._phrase_row(numbers)
-        begin, end = self._starts[numbers[0]], self._starts[numbers[0] + 1]
-        return self._documents[begin:end], self._values[begin:end]
+            return -1, self._phrase_row(numbers)
+        return numbers[0], self._slice(numbers[0])
 
     def _phrase_row(self, numbers: Sequence[int]) -> Row:
+        arrays, where = self._arrays, self._arrays.positions
         starts = self._positions_of(numbers[0])
         for distance, number in enumerate(numbers[1:], 1):
             following = self._positions_of(number) - distance
             starts = np.intersect1d(starts, following, assume_unique=True)
         if not len(starts):
             return _EMPTY
-        slots = self._slot_of[np.searchsorted(self._sorted_positions, starts)]
-        found, inverse = np.unique(self._rank[slots // len(COLUMNS)], return_inverse=True)
-        tf = _sums(inverse, self._column_weights[slots % len(COLUMNS)])
-        documents = found.astype(np.int32)
-        idf = self._idf(np.array([len(documents)]))[0]
-        return documents, self._contributions(float(idf), tf, documents)
+        slots = where.slots[np.searchsorted(where.sorted_positions, starts)]
+        documents, inverse = np.unique(arrays.rank[slots // len(COLUMNS)], return_inverse=True)
+        tf = sums(inverse, arrays.column_weights[slots % len(COLUMNS)])
+        idf = float(arrays.scorer.idf(np.array([len(documents)]))[0])
+        return documents, arrays.scorer.contributions(idf, tf, documents)
 
     def _positions_of(self, number: int) -> Ints:
-        positions: Ints = self._positions[
-            self._position_starts[number] : self._position_starts[number + 1]
-        ]
+        where = self._arrays.positions
+        positions: Ints = where.positions[where.starts[number] : where.starts[number + 1]]
         return positions
 
-    def _rank_tokens(self, tokens: tuple[str, ...], limit: int) -> tuple[Ints, Floats]:
-        """The best ``limit`` documents, best first, and their scores."""
-        rows = [row for row in map(self._row, tokens) if len(row[0])]
+    def _rank_tokens(self, tokens: tuple[str, ...], limit: int) -> Row:
+        """The best ``limit`` documents, best first, and their scores.
+
+        Contributions are added in the order of the tokens whichever way is taken, so the way never
+        shows in the result.
+        """
+        rows = [row for row in map(self._row, tokens) if len(row[1][0])]
         if not rows or limit <= 0:
-            return np.empty(0, np.int64), np.empty(0)
+            return _EMPTY
+        if sum(len(documents) for _, (documents, _) in rows) <= _FEW:
+            found, scores = _merged([row for _, row in rows])
+        else:
+            found, scores = self._summed(rows, limit)
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return found[best], scores[best]
+
+    def _summed(self, rows: Sequence[tuple[int, Row]], limit: int) -> Row:
+        """All documents that can be among the best ``limit``, ascending."""
         scores = np.zeros(self.size)
-        for documents, values in rows:
-            scores[documents] += values
-        found = np.flatnonzero(scores)
-        kept = scores[found]
-        if len(found) > limit:
-            least = np.partition(kept, len(kept) - limit)[len(kept) - limit]
-            above = kept >= least
-            found, kept = found[above], kept[above]
-        best = np.argsort(-kept, kind="stable")[:limit]
-        return found[best], kept[best]
+        for number, (documents, values) in rows:
+            dense = self._dense.get(number)
+            if dense is None:
+                np.add.at(scores, documents, values)
+            else:
+                scores += dense
+        least = np.partition(scores, -limit)[-limit] if limit < self.size else 0.0
+        found = np.flatnonzero(scores >= least) if least > 0 else np.flatnonzero(scores)
+        return found, scores[found]
 
     def search(self, query: str, limit: int = 150) -> list[tuple[str, float]]:
         """Product ids and scores, best first. An empty query finds nothing."""
         found, scores = self._ranked(tokenise(query), limit)
-        return [(self._asins[i], s) for i, s in zip(found.tolist(), scores.tolist(), strict=True)]
+        asins = self._arrays.asins
+        return [(asins[i], s) for i, s in zip(found.tolist(), scores.tolist(), strict=True)]
 
     def ids(self, tokens: tuple[str, ...], limit: int) -> tuple[str, ...]:
         """Product ids only, best first, for tokens already made."""
         found, _ = self._ranked(tokens, limit)
-        return tuple(map(self._asins.__getitem__, found.tolist()))
+        return tuple(map(self._arrays.asins.__getitem__, found.tolist()))
 
     def cache_info(self) -> object:
         """Hits and misses of the query cache."""
@@ -210,8 +132,17 @@ class SearchIndex:
         """What decides the order of results, beside the documents."""
         return {
             "product_count": self.size,
-            "field_weights": dict(self.weights),
+            "field_weights": dict(self._arrays.weights),
             "query_normalizer": QUERY_NORMALISER,
             "tokenizer": TOKENISER,
             "tie_breaker": TIE_BREAKER,
         }
+
+
+def _merged(rows: Sequence[Row]) -> Row:
+    """Documents of a few short rows, ascending, with the sums of their contributions."""
+    if len(rows) == 1:
+        return rows[0]
+    documents = np.concatenate([documents for documents, _ in rows])
+    found, inverse = np.unique(documents, return_inverse=True)
+    return found, sums(inverse, np.concatenate([values for _, values in rows]))

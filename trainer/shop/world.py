@@ -62,7 +62,7 @@ class World:
         self.type_terms = term_extractor(profile.type_terms)
         self._render = language.render if language else _RENDERERS[profile.renderer]
         self._splits = dict(splits)
-        self._pages: dict[str, ProductPage] = {}
+        self.page = lru_cache(maxsize=8192)(self._page)
         self._sponsored = (
             SponsoredPlaces(
                 catalogue.products.values(),
@@ -113,14 +113,9 @@ class World:
                 remedy=f"The world has {len(self.tasks)} tasks; see World.tasks",
             ) from None
 
-    def page(self, asin: str) -> ProductPage:
+    def _page(self, asin: str) -> ProductPage:
         """The prepared page of a product of the catalogue."""
-        page = self._pages.get(asin)
-        if page is None:
-            page = self._pages[asin] = self._prepare(self.catalogue.products[asin])
-        return page
-
-    def _prepare(self, product: Product) -> ProductPage:
+        product = self.catalogue.products[asin]
         limit = self.profile.values_shown_per_axis
         choices: dict[str, tuple[str, str]] = {}
         for axis, values in product.options.items():

@@ -13,7 +13,8 @@ from trainer.errors import InputError
 from trainer.shop.catalogue import Catalogue, document_of
 from trainer.shop.profiles import COMPAT, PUBLISHED_WEIGHTS, STANDARD
 from trainer.shop.records import RecordReader
-from trainer.shop.search import IndexBuilder, SearchIndex
+from trainer.shop.search import SearchIndex
+from trainer.shop.search_index import IndexBuilder
 from trainer.shop.synthetic import SyntheticSettings, generate_records
 from trainer.shop.tokens import models, normalise, subtokens, tokenise
 
@@ -79,7 +80,10 @@ def test_weights_belong_to_their_columns() -> None:
     builder.add("000000000002", (("名牌",), (), (), (), (), (), ()))
     builder.add("000000000001", ((), ("名牌",), (), (), (), (), ()))
     builder.add("000000000003", (("别的",), (), (), (), (), (), ()))
-    assert [asin for asin, _ in builder.build().search("名牌")] == ["000000000002", "000000000001"]
+    assert [asin for asin, _ in SearchIndex(builder.build()).search("名牌")] == [
+        "000000000002",
+        "000000000001",
+    ]
 
 
 def test_weights_in_another_order_are_refused() -> None:
@@ -92,7 +96,7 @@ def test_a_phrase_stays_within_a_column() -> None:
     builder.add("1", (("usb",), ("c",), (), (), (), (), ()))
     builder.add("2", (("usb", "c"), (), (), (), (), (), ()))
     builder.add("3", (("c", "usb"), (), (), (), (), (), ()))
-    assert [asin for asin, _ in builder.build().search("usb-c")] == ["2"]
+    assert [asin for asin, _ in SearchIndex(builder.build()).search("usb-c")] == ["2"]
 
 
 def test_tasks_prices_and_images_are_never_indexed() -> None:

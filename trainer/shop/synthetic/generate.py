@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.shop.synthetic.filler import Filler
 from trainer.shop.synthetic.needs import draw_need, persona_of, sentences
 from trainer.shop.synthetic.noise import NOISE
 from trainer.shop.synthetic.products import Draft, draft_product, near_duplicate, record_of
@@ -30,6 +31,8 @@ class SyntheticSettings:
     noise: float = 0.0
     #: share of personas that belong to a user seen before
     returning_user_share: float = 0.1
+    #: size of an invented vocabulary that brings listings to real length; 0: none
+    filler_words: int = 0
 
 
 def generate_records(settings: SyntheticSettings) -> Iterator[dict[str, Any]]:
@@ -37,6 +40,7 @@ def generate_records(settings: SyntheticSettings) -> Iterator[dict[str, Any]]:
     rng = random.Random(f"{GENERATOR_VERSION}-{settings.seed}")
     recent: list[Draft] = []
     users: list[str] = []
+    filler = Filler(settings.filler_words, rng) if settings.filler_words else None
     for position in range(settings.products):
         if recent and rng.random() < settings.near_duplicate_share:
             draft = near_duplicate(rng.choice(recent), rng)
@@ -45,6 +49,8 @@ def generate_records(settings: SyntheticSettings) -> Iterator[dict[str, Any]]:
         recent = [*recent[-49:], draft]
         tag = "eval" if rng.random() < settings.evaluation_share else "train"
         record = record_of(draft, _asin(position, rng), tag, rng)
+        if filler:
+            filler.fill(record)
         _add_task(record, draft, users, settings, rng)
         for noise in NOISE.values():
             if rng.random() < settings.noise:
