@@ -92,8 +92,9 @@ def line_panel(
         if curves
         else Markup("")
     )
-    over = [_marker(m, frame) for m in markers] + _end_labels(lines, frame)
-    return _frame(frame, join(inner, *over))
+    labels = _end_labels(lines, frame)
+    over = [_marker(m, frame) for m in markers] + labels
+    return _frame(frame, join(inner, *over), named=bool(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def bar_panel(frame: Frame, stacks: Sequence[Stack], *, width: float = 0.76) -> 
     return _frame(frame, join(*bars))
 
 
-def _frame(frame: Frame, content: Markup) -> Markup:
+def _frame(frame: Frame, content: Markup, *, named: bool = False) -> Markup:
     """Grid, ticks and dividers around ``content``."""
     x, y = Scale(*frame.x_range), Scale(*frame.y_range, frame.height, 0.0)
     parts: list[Markup] = []
@@ -140,10 +141,10 @@ def _frame(frame: Frame, content: Markup) -> Markup:
         at = y(level)
         parts.append(tag("line", class_="gl", x1="0", x2="100%", y1=at, y2=at))
         parts.append(tag("text", f"{level:.{places}f}", x="-6", y=at + 4, text_anchor="end"))
-    named = frame.x_ticks
-    if named is None:
-        named = [(v, f"{v:g}") for v in ticks(*frame.x_range)]
-    for value, text in named:
+    x_ticks = frame.x_ticks
+    if x_ticks is None:
+        x_ticks = [(v, f"{v:g}") for v in ticks(*frame.x_range)]
+    for value, text in x_ticks:
         parts.append(
             tag("text", text, x=percent(x(value)), y=frame.height + 16, text_anchor="middle")
         )
@@ -158,7 +159,13 @@ def _frame(frame: Frame, content: Markup) -> Markup:
     if frame.note:
         parts.append(tag("text", frame.note, x="100%", y=frame.height - 8, text_anchor="end"))
     return tag(
-        "svg", *parts, content, class_="ch", height=frame.height, role="img", aria_label=frame.title
+        "svg",
+        *parts,
+        content,
+        class_="ch named" if named else "ch",
+        height=frame.height,
+        role="img",
+        aria_label=frame.title,
     )
 
 
@@ -204,33 +211,20 @@ def _marker(marker: Marker, frame: Frame) -> Markup:
 
 
 def _end_labels(lines: Sequence[Line], frame: Frame) -> list[Markup]:
-    """A name at the end of each labelled curve, pushed apart to 14 px and kept inside the frame."""
+    """A name right of the end of each labelled curve, pushed apart to 14 px.
+
+    The frame of a chart with labels leaves room for them at its right (class ``named``).
+    """
     x, y = Scale(*frame.x_range), Scale(*frame.y_range, frame.height, 0.0)
-    ends = sorted(
-        (
-            (y(line.points[-1][1]), line.points[-1][0], line)
-            for line in lines
-            if line.label and line.points
-        ),
-        key=lambda end: end[0],
-    )
+    named = [line for line in lines if line.label and line.points]
     labels = []
-    below = 10.0
-    for at, end_x, line in ends:
-        row = min(max(at, below), frame.height - 4.0)
+    below = 4.0
+    for line in sorted(named, key=lambda line: y(line.points[-1][1])):
+        end_x, end_y = line.points[-1]
+        row = min(max(y(end_y), below), frame.height - 4.0)
         below = row + 14
-        inside = x(end_x) > 78
-        labels.append(
-            tag(
-                "text",
-                line.label,
-                class_="lb",
-                x=percent(x(end_x)),
-                y=row + (-8 if inside else 4),
-                dx=-6 if inside else 8,
-                text_anchor="end" if inside else "start",
-            )
-        )
+        at = percent(x(end_x))
+        labels.append(tag("text", line.label, class_="lb", x=at, dx=8, y=row + 4))
     return labels
 
 

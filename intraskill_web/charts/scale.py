@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -69,8 +68,8 @@ def rate_range(values: Iterable[float]) -> tuple[float, float]:
 
 
 def decimals(values: Sequence[float]) -> int:
-    """How many decimals tell the ticks ``values`` apart."""
-    if len(values) < 2:
-        return 2
-    step = min(abs(b - a) for a, b in pairwise(values))
-    return max(0, min(6, math.ceil(-math.log10(step) - 1e-9))) if step > 0 else 2
+    """How many decimals, at most six, show each of the ticks ``values`` exactly."""
+    for places in range(6):
+        if all(abs(value - round(value, places)) < 1e-9 for value in values):
+            return places
+    return 6

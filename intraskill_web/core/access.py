@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import Permission
 from django.db.models import Q
 
 from intraskill_web.core.roles import OPERATE
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
-
-def may_operate(user: User | AnonymousUser | Any) -> bool:
+def may_operate(user: Any) -> bool:
     """Whether ``user`` holds ``experiments.operate``, by himself or through a group.
 
     The same answer as ``user.has_perm``, in one query instead of two, remembered on the object.
@@ -34,7 +31,7 @@ def may_operate(user: User | AnonymousUser | Any) -> bool:
     return bool(known)
 
 
-def role(user: User | AnonymousUser | Any) -> str:
+def role(user: Any) -> str:
     """``admin``, ``operator`` or ``viewer``."""
     if user.is_superuser or user.is_staff:
         return "admin"

@@ -10,11 +10,11 @@ from datetime import datetime
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from intraskill_web.charts.rows import MINUS, signed
 
 UNKNOWN = "\u2013"
+AGES = (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400), ("d", 86_400, 10**12))
 CJK = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]")
 
 
@@ -90,16 +90,15 @@ def ago(moment: datetime | None) -> str:
     if moment is None:
         return UNKNOWN
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
-    if seconds < 60:
-        return ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
-    if seconds < 3600:
-        minutes = seconds // 60
-        return ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
-    if seconds < 86_400:
-        hours = seconds // 3600
-        return ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
-    days = seconds // 86_400
-    return ngettext("%(n)d day ago", "%(n)d days ago", days) % {"n": days}
+    for unit, size_s, limit in AGES:
+        if seconds < limit:
+            return ago_patterns()[unit].replace("#", str(seconds // size_s))
+    raise AssertionError("unreachable")
+
+
+def ago_patterns() -> dict[str, str]:
+    """What ``ago`` says by unit, with # for the number; the page's script uses the same."""
+    return {"s": _("# s ago"), "min": _("# min ago"), "h": _("# h ago"), "d": _("# d ago")}
 
 
 def hash8(value: str | None) -> str:

@@ -37,6 +37,12 @@ CHUNK_STATUS: Words = {
     "not_adopted": _("Not adopted"),
     "pooled": _("In the pool"),
 }
+CHANGES: Words = {
+    "added": _("added"),
+    "retired": _("retired"),
+    "rewritten": _("rewritten"),
+    "moved": _("moved"),
+}
 TREATMENTS: Words = {
     "skill_free": _("skill-free"),
     "assisted": _("assisted"),

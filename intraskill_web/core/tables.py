@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from intraskill_web.core import formats
 
-Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number", "status"]
+Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number"]
+SHOW: Mapping[Kind, Callable[[Any], str]] = {
+    "count": lambda value: formats.count(int(value)),
+    "rate": lambda value: formats.rate(float(value)),
+    "effect": lambda value: formats.effect(float(value)),
+    "seconds": lambda value: formats.duration(float(value)),
+    "number": lambda value: f"{value:.6g}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +29,13 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether values stand right-aligned."""
-        return self.kind not in ("text", "mono", "status")
+        return self.kind in SHOW
 
     def show(self, value: Any) -> str:
         """The value as people read it."""
         if value is None or value == "":
             return formats.UNKNOWN
-        match self.kind:
-            case "count":
-                return formats.count(int(value))
-            case "rate":
-                return formats.rate(float(value))
-            case "effect":
-                return formats.effect(float(value))
-            case "seconds":
-                return formats.duration(float(value))
-            case "number":
-                return f"{value:.6g}"
-            case _:
-                return str(value)
+        return SHOW.get(self.kind, str)(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any
 from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import QueryDict
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy
 
 from intraskill_web.core import labels
 from intraskill_web.episodes.models import Episode
@@ -46,7 +46,7 @@ class Parameter:
     """One parameter of the URL: its name for people, how it filters, and its allowed values."""
 
     key: str
-    name: str
+    name: str | Promise
     build: Build
     words: Mapping[str, Any] | None = None
 
@@ -59,7 +59,7 @@ class Parameter:
         if self.words is not None and value not in self.words:
             allowed = ", ".join(self.words)
             raise FilterError(
-                _("%(name)s: %(value)s is not one of %(allowed)s")
+                gettext("%(name)s: %(value)s is not one of %(allowed)s")
                 % {"name": self.name, "value": value[:80], "allowed": allowed}
             )
         return self.build(value)
@@ -72,7 +72,7 @@ def _equals(field_name: str) -> Build:
 def _integer(field_name: str) -> Build:
     def build(value: str) -> Q:
         if not re.fullmatch(r"\d{1,18}", value):
-            raise FilterError(_("%(value)s is not a whole number") % {"value": value[:80]})
+            raise FilterError(gettext("%(value)s is not a whole number") % {"value": value[:80]})
         return Q(**{field_name: int(value)})
 
     return build
@@ -84,7 +84,9 @@ def _range(field_name: str) -> Build:
     def build(value: str) -> Q:
         match = RANGE.fullmatch(value)
         if not value or match is None:
-            raise FilterError(_("%(value)s is not a range such as 0..0.5") % {"value": value[:80]})
+            raise FilterError(
+                gettext("%(value)s is not a range such as 0..0.5") % {"value": value[:80]}
+            )
         if ".." not in value:
             return Q(**{field_name: float(value)})
         condition = Q()
@@ -97,6 +99,16 @@ def _range(field_name: str) -> Build:
     return build
 
 
+def _at_least(field_name: str) -> Build:
+    """A plain number means that many or more; a range means what it says."""
+    exact = _range(field_name)
+    return lambda value: exact(f"{value}.." if value.isdigit() else value)
+
+
+def _text(value: str) -> Q:
+    return Q(instruction__icontains=value) | Q(episode_id__icontains=value)
+
+
 def _yes(condition: Q) -> Build:
     return lambda value: condition if value == "yes" else ~condition
 
@@ -104,7 +116,7 @@ def _yes(condition: Q) -> Build:
 def _chunk(present: bool) -> Build:
     def build(value: str) -> Q:
         if not CHUNK_ID.fullmatch(value):
-            raise FilterError(_("%(value)s is not a chunk id") % {"value": value[:80]})
+            raise FilterError(gettext("%(value)s is not a chunk id") % {"value": value[:80]})
         # The list of ids is stored as JSON text: the quoted id is in it or not.
         condition = Q(skill_text__contains=f'"{value}"')
         return condition if present else ~condition
@@ -125,32 +137,32 @@ OUTCOME_CONDITIONS = {
     "technical": Q(scored=False),
 }
 
-PARAMETERS: dict[str, Parameter] = {
-    p.key: p
-    for p in (
-        Parameter("experiment", gettext_lazy("experiment"), _equals("experiment__name")),
-        Parameter("round", gettext_lazy("round"), _integer("round__number")),
-        Parameter("purpose", gettext_lazy("purpose"), _equals("purpose"), labels.PURPOSES),
-        Parameter("arm", gettext_lazy("arm"), _equals("arm"), {k: labels.TREATMENTS[k] for k in ("bare", "full", "masked")}),
-        Parameter("step", gettext_lazy("step"), _integer("step")),
-        Parameter("group", gettext_lazy("group"), _integer("group_index")),
-        Parameter("task", gettext_lazy("task"), _integer("task_id")),
-        Parameter("split", gettext_lazy("split"), _equals("split"), labels.SPLITS),
-        Parameter("treatment", gettext_lazy("treatment"), _equals("treatment_mode"), labels.TREATMENTS),
-        Parameter("chunk", gettext_lazy("with chunk"), _chunk(True)),
-        Parameter("without", gettext_lazy("without chunk"), _chunk(False)),
-        Parameter("outcome", gettext_lazy("outcome"), lambda v: OUTCOME_CONDITIONS[v], OUTCOMES),
-        Parameter("termination", gettext_lazy("ended by"), _equals("termination"), labels.TERMINATIONS),
-        Parameter("triage", gettext_lazy("triage"), _equals("triage"), labels.TRIAGE),
-        Parameter("reward", gettext_lazy("reward"), _range("reward")),
-        Parameter("turns", gettext_lazy("turns"), _range("turns")),
-        Parameter("errors", gettext_lazy("protocol errors"), lambda v: _range("protocol_errors")(f"{v}.." if v.isdigit() else v)),
-        Parameter("invalid", gettext_lazy("invalid actions"), lambda v: _range("invalid_actions")(f"{v}.." if v.isdigit() else v)),
-        Parameter("admitted", gettext_lazy("admitted"), _yes(Q(admitted=True)), YES_NO),
-        Parameter("scored", gettext_lazy("scored"), _yes(Q(scored=True)), YES_NO),
-        Parameter("q", gettext_lazy("text"), lambda v: Q(instruction__icontains=v) | Q(episode_id__icontains=v)),
-    )
-}  # fmt: skip
+ARMS = {arm: labels.TREATMENTS[arm] for arm in ("bare", "full", "masked")}
+_ = gettext_lazy
+_LIST = [
+    Parameter("experiment", _("experiment"), _equals("experiment__name")),
+    Parameter("round", _("round"), _integer("round__number")),
+    Parameter("purpose", _("purpose"), _equals("purpose"), labels.PURPOSES),
+    Parameter("arm", _("arm"), _equals("arm"), ARMS),
+    Parameter("step", _("step"), _integer("step")),
+    Parameter("group", _("group"), _integer("group_index")),
+    Parameter("task", _("task"), _integer("task_id")),
+    Parameter("split", _("split"), _equals("split"), labels.SPLITS),
+    Parameter("treatment", _("treatment"), _equals("treatment_mode"), labels.TREATMENTS),
+    Parameter("chunk", _("with chunk"), _chunk(True)),
+    Parameter("without", _("without chunk"), _chunk(False)),
+    Parameter("outcome", _("outcome"), lambda value: OUTCOME_CONDITIONS[value], OUTCOMES),
+    Parameter("termination", _("ended by"), _equals("termination"), labels.TERMINATIONS),
+    Parameter("triage", _("triage"), _equals("triage"), labels.TRIAGE),
+    Parameter("reward", _("reward"), _range("reward")),
+    Parameter("turns", _("turns"), _range("turns")),
+    Parameter("errors", _("protocol errors"), _at_least("protocol_errors")),
+    Parameter("invalid", _("invalid actions"), _at_least("invalid_actions")),
+    Parameter("admitted", _("admitted"), _yes(Q(admitted=True)), YES_NO),
+    Parameter("scored", _("scored"), _yes(Q(scored=True)), YES_NO),
+    Parameter("q", _("text"), _text),
+]
+PARAMETERS = {parameter.key: parameter for parameter in _LIST}
 
 
 @dataclass(frozen=True, slots=True)

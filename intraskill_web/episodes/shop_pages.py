@@ -1,8 +1,7 @@
 """The structured page of an observation, as the rendered shop page needs it. Pure.
 
-The state comes from a trace file, so every field is taken as text or left out: a hostile or broken trace is
-shown, never a fault of the page.
-"""
+The state comes from a trace file, so every field is taken as text or left out: a hostile or broken
+trace is shown, never a fault of the page."""
 
 from __future__ import annotations
 

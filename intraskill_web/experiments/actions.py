@@ -71,8 +71,8 @@ def _stop(experiment: Experiment, active: Stage | None) -> Button:
     confirm = ""
     if active is not None:
         confirm = _(
-            "%(stage)s stops within 10 s. What is finished stays on disk; resuming goes on from there "
-            "to the same result."
+            "%(stage)s stops within 10 s. What is finished stays on disk; resuming goes on from "
+            "there to the same result."
         ) % {"stage": stage_label(active.kind)}
     return Button(
         "stop", _("Stop round"), "stop", why, enabled, _url(experiment, "stop"), "danger", confirm

@@ -3,7 +3,7 @@ CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,30 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from intraskill_web.core.tables import Table
-from intraskill_web.experiments import experiment_page as parts
+from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.actions import Button, buttons
+from intraskill_web.experiments.checkpoints import (
+    checkpoint_chart,
+    checkpoint_rows,
+    checkpoint_table,
+)
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.experiments.survival import survival, survival_table
 from intraskill_web.gates.models import GateRun
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One line of the table of rounds."""
+
+    round: Round
+    bank: str
+    gate: GateRun | None
+    scores: Mapping[str, CheckpointScore]
+    stage: str
+    percent: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +44,7 @@ class ExperimentView:
     experiment: Experiment
     context: dict[str, Any]
     tables: dict[str, Table]
-    rounds: list[parts.RoundRow]
+    rounds: list[RoundRow]
     buttons: list[Button]
     active: bool
 
@@ -66,14 +83,14 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
     last = rounds[-1] if rounds else None
     stages = list(last.stages.all()) if last else []
     active = next((s for s in stages if s.state in ACTIVE), None)
-    checkpoints = parts.checkpoint_rows(experiment, scores)
-    matrix = parts.survival(versions, gates)
+    checkpoints = checkpoint_rows(experiment, scores)
+    matrix = survival(versions, gates)
     lines = round_rows(rounds, versions, gates, scores)
     made = buttons(experiment, last, stages, may_operate=operate)
     steps = int(experiment.config.get("train", {}).get("steps", 0))
     tables = {
-        "checkpoints": parts.checkpoint_table(checkpoints),
-        "survival": parts.survival_table(matrix),
+        "checkpoints": checkpoint_table(checkpoints),
+        "survival": survival_table(matrix),
         "rounds": rounds_table(lines),
     }
     context = {
@@ -87,7 +104,7 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
         "checkpoints": checkpoints,
         "validation": [row for row in checkpoints if row.split == "val"],
         "test": [row for row in checkpoints if row.split == "test"],
-        "chart": parts.checkpoint_chart(checkpoints, steps * experiment.rounds_planned),
+        "chart": checkpoint_chart(checkpoints, steps * experiment.rounds_planned),
         "survival": matrix,
         "versions": versions,
         "tables": tables,
@@ -100,7 +117,7 @@ def round_rows(
     versions: Sequence[SkillVersion],
     gates: Sequence[GateRun],
     scores: Sequence[CheckpointScore],
-) -> list[parts.RoundRow]:
+) -> list[RoundRow]:
     """One line a round: bank before and after, gate, scores of its checkpoint, where it is."""
     sizes = {version.number: version.size for version in versions}  # type: ignore[attr-defined]
     by_round = {gate.round_id: gate for gate in gates}
@@ -112,7 +129,7 @@ def round_rows(
         before, after = sizes.get(item.number), sizes.get(item.number + 1)
         bank = "" if before is None else str(before) if after is None else f"{before} → {after}"
         rows.append(
-            parts.RoundRow(
+            RoundRow(
                 round=item,
                 bank=bank,
                 gate=by_round.get(item.pk),
@@ -124,17 +141,16 @@ def round_rows(
     return rows
 
 
-def rounds_table(rows: Sequence[parts.RoundRow]) -> Table:
+def rounds_table(rows: Sequence[RoundRow]) -> Table:
     """The rounds as data."""
-    column = parts.Column
     columns = [
-        column("round", _("Round"), "count"),
-        column("state", _("State")),
-        column("bank", _("Bank")),
-        column("bare", _("Bare success"), "rate"),
-        column("full", _("Full-skill success"), "rate"),
-        column("delta", _("Masked − bare reward"), "effect"),
-        column("seconds", _("Time"), "seconds"),
+        Column("round", _("Round"), "count"),
+        Column("state", _("State")),
+        Column("bank", _("Bank")),
+        Column("bare", _("Bare success"), "rate"),
+        Column("full", _("Full-skill success"), "rate"),
+        Column("delta", _("Masked − bare reward"), "effect"),
+        Column("seconds", _("Time"), "seconds"),
     ]
     return Table(
         "rounds",

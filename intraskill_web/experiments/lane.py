@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,42 +78,49 @@ def _box(
 
 
 def plan(round_: Round, stage: Stage, config: Mapping[str, Any]) -> list[str]:
-    """What the stage is about, from the frozen settings and, once it ended, its outcome."""
+    """What the stage is about, from the frozen settings."""
+    return [PLANS[stage.kind](round_, config)]
+
+
+def _freeze(round_: Round, _config: Mapping[str, Any]) -> str:
+    curriculum = getattr(round_, "curriculum", None)
+    if curriculum is None:
+        return _("freezes bank and curriculum")
+    n = len(curriculum.chunks)
+    return ngettext("%(n)d chunk, q %(q)s", "%(n)d chunks, q %(q)s", n) % {
+        "n": n,
+        "q": formats.rate(curriculum.q, 2),
+    }
+
+
+def _train(_round: Round, config: Mapping[str, Any]) -> str:
     train = config.get("train", {})
+    rollout = train.get("rollout", {})
+    return _("%(steps)s steps × %(groups)s groups × %(episodes)s episodes") % {
+        "steps": train.get("steps", formats.UNKNOWN),
+        "groups": rollout.get("groups_per_wave", formats.UNKNOWN),
+        "episodes": rollout.get("episodes_per_group", formats.UNKNOWN),
+    }
+
+
+def _validate(_round: Round, config: Mapping[str, Any]) -> str:
     evaluation = config.get("evaluation", {})
-    match stage.kind:
-        case "freeze":
-            curriculum = getattr(round_, "curriculum", None)
-            if curriculum is None:
-                return [_("freezes bank and curriculum")]
-            n = len(curriculum.chunks)
-            return [
-                ngettext("%(n)d chunk, q %(q)s", "%(n)d chunks, q %(q)s", n)
-                % {"n": n, "q": formats.rate(curriculum.q, 2)}
-            ]
-        case "train":
-            rollout = train.get("rollout", {})
-            return [
-                _("%(steps)s steps × %(groups)s groups × %(episodes)s episodes")
-                % {
-                    "steps": train.get("steps", formats.UNKNOWN),
-                    "groups": rollout.get("groups_per_wave", formats.UNKNOWN),
-                    "episodes": rollout.get("episodes_per_group", formats.UNKNOWN),
-                }
-            ]
-        case "analyse":
-            return [_("cards and candidates of the failures")]
-        case "validate":
-            return [
-                _("bare: %(bare)s; full: %(full)s tasks")
-                % {
-                    "bare": evaluation.get("bare_tasks") or _("all"),
-                    "full": evaluation.get("full_tasks") or _("all"),
-                }
-            ]
-        case "gate":
-            return [_("every task once more, masked")]
-        case "select":
-            budget = config.get("gate", {}).get("active_skill_budget", formats.UNKNOWN)
-            return [_("budget %(n)s chunks") % {"n": budget}]
-    return []
+    return _("bare: %(bare)s; full: %(full)s tasks") % {
+        "bare": evaluation.get("bare_tasks") or _("all"),
+        "full": evaluation.get("full_tasks") or _("all"),
+    }
+
+
+def _select(_round: Round, config: Mapping[str, Any]) -> str:
+    budget = config.get("gate", {}).get("active_skill_budget", formats.UNKNOWN)
+    return _("budget %(n)s chunks") % {"n": budget}
+
+
+PLANS: Mapping[str, Callable[[Round, Mapping[str, Any]], str]] = {
+    "freeze": _freeze,
+    "train": _train,
+    "analyse": lambda _round, _config: _("cards and candidates of the failures"),
+    "validate": _validate,
+    "gate": lambda _round, _config: _("every task once more, masked"),
+    "select": _select,
+}

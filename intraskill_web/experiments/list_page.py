@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Prefetch
 
+from intraskill_web.experiments.checkpoints import score_episodes
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
@@ -26,6 +27,8 @@ class ExperimentRow:
     newest: CheckpointScore | None
     full: CheckpointScore | None
     banks: list[int]
+    newest_href: str = ""
+    full_href: str = ""
 
     def data(self) -> dict[str, Any]:
         """For the JSON twin."""
@@ -65,10 +68,16 @@ def experiment_rows() -> list[ExperimentRow]:
     return [_row(experiment, by_experiment.get(experiment.pk)) for experiment in experiments]
 
 
+def score_href(name: str, rounds: list[Round], score: CheckpointScore) -> str:
+    """The episodes behind a score; ``rounds`` are the experiment's."""
+    number = next(r.number for r in rounds if r.pk == score.round_id)
+    return score_episodes(name, number, score)
+
+
 def _row(experiment: Experiment, stage: Stage | None) -> ExperimentRow:
     rounds = list(experiment.rounds.all())
-    scores: list[CheckpointScore] = list(experiment.scores.all())  # type: ignore[attr-defined]
-    versions: Any = experiment.skill_versions.all()  # type: ignore[attr-defined]
+    scores: list[CheckpointScore] = list(experiment.scores.all())
+    versions: Any = experiment.skill_versions.all()
     bare = [score for score in scores if score.arm == "bare"]
     full = [score for score in scores if score.arm == "full"]
     return ExperimentRow(
@@ -80,4 +89,6 @@ def _row(experiment: Experiment, stage: Stage | None) -> ExperimentRow:
         newest=bare[-1] if bare else None,
         full=full[-1] if full else None,
         banks=[version.size for version in versions],
+        newest_href=score_href(experiment.name, rounds, bare[-1]) if bare else "",
+        full_href=score_href(experiment.name, rounds, full[-1]) if full else "",
     )

@@ -13,7 +13,14 @@ from pathlib import Path
 
 CHUNK = 64 * 1024  # bytes an answer
 LINE_LIMIT = 4000
-LEVELS = {"DEBUG": "debug", "INFO": "info", "WARN": "warn", "WARNING": "warn", "ERROR": "error", "CRITICAL": "error"}  # fmt: skip
+LEVELS = {
+    "DEBUG": "debug",
+    "INFO": "info",
+    "WARN": "warn",
+    "WARNING": "warn",
+    "ERROR": "error",
+    "CRITICAL": "error",
+}
 SGR = re.compile(r"\x1b\[([0-9;]*)m")
 OTHER_ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-ln-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"

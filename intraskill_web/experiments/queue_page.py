@@ -19,26 +19,29 @@ QUIET_S = 30  # a heartbeat older than this is worth a word
 def waiting_reason(attempt: Attempt, status: QueueStatus, active: Sequence[Attempt]) -> str:
     """Why an attempt is not finished: what it waits for, or what it does."""
     if attempt.state in (State.REQUESTED, State.QUEUED):
-        if not status.up:
-            return _("The queue is down; it is handed in when the queue is back")
-        if not status.workers:
-            return _("No worker is up")
-        holder = next(
-            (a for a in active if a.state in (State.RUNNING, State.STARTING, State.STOPPING)), None
-        )
-        if holder is not None:
-            return _("Waits for %(what)s of %(experiment)s") % {
-                "what": holder.stage.get_kind_display(),
-                "experiment": holder.stage.round.experiment.name,
-            }
-        return _("A worker takes it next")
+        return _before_start(status, active)
     if attempt.state == State.STOPPING:
         return _("Stopping; waits for the process to end")
-    if attempt.heartbeat_at is not None:
-        age = (timezone.now() - attempt.heartbeat_at).total_seconds()
-        if age > QUIET_S:
-            return _("No sign of life for %(age)s") % {"age": formats.duration(age)}
+    beat = attempt.heartbeat_at
+    age = (timezone.now() - beat).total_seconds() if beat else 0.0
+    if age > QUIET_S:
+        return _("No sign of life for %(age)s") % {"age": formats.duration(age)}
     return attempt.stage.message
+
+
+def _before_start(status: QueueStatus, active: Sequence[Attempt]) -> str:
+    if not status.up:
+        return _("The queue is down; it is handed in when the queue is back")
+    if not status.workers:
+        return _("No worker is up")
+    working = (State.RUNNING, State.STARTING, State.STOPPING)
+    holder = next((a for a in active if a.state in working), None)
+    if holder is None:
+        return _("A worker takes it next")
+    return _("Waits for %(what)s of %(experiment)s") % {
+        "what": holder.stage.get_kind_display(),
+        "experiment": holder.stage.round.experiment.name,
+    }
 
 
 def attempt_data(attempt: Attempt) -> dict[str, Any]:

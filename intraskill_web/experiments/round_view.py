@@ -21,6 +21,7 @@ from intraskill_web.experiments.round_page import (
     load_gates,
 )
 from intraskill_web.gates.forest import Forest, forest
+from intraskill_web.gates.health import sound
 from intraskill_web.gates.panel import gate_panel
 from intraskill_web.monitoring.panels.base import Panel, RoundData
 from intraskill_web.monitoring.panels.frontier import frontier
@@ -149,7 +150,7 @@ def _panels(data: RoundData, gates: GateFacts, window: int | None) -> dict[str, 
 
 def _forest(round_: Round, gates: GateFacts) -> Forest | None:
     gate = gates.of(round_)
-    if gate is None or gate.status != "complete":
+    if gate is None or not sound(gate, gates.contributions):
         return None
     return forest(gate, gates.contributions, experiment=round_.experiment.name)
 

@@ -1,17 +1,24 @@
 """Health of a gate, before its numbers: what was checked, with both sides of each comparison.
 
 A check that fails makes the gate incomplete: no selection is shown. Checks are computed from rows
-and from the gate's own summary; what a file does not say is "unknown", never "passed"."""
+and from the gate's own summary; what a file does not say is unknown, never passed.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
-from intraskill_web.gates.models import GateRun
+from intraskill_web.episodes.models import Episode
+from intraskill_web.gates.models import Contribution, GateRun
+
+UNBALANCED_P = 0.001  # a sample ratio this unlikely is a fault, not chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,63 +31,71 @@ class Check:
     ok: bool | None
 
 
-def checks(gate: GateRun, *, documents: dict[str, str]) -> list[Check]:
-    """All checks in a fixed order; ``documents`` are sha256 by kind from the run folder."""
+def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
+    """All checks in a fixed order; one query."""
     summary: dict[str, Any] = gate.summary
+    whole = gate.observations == gate.requested and gate.requested > 0
     pairs = _("%(n)s of %(total)s pairs") % {
-        "n": formats.count(gate.observations), "total": formats.count(gate.requested),
-    }  # fmt: skip
-    made = [
-        Check(
-            "coverage",
-            _("Coverage"),
-            pairs,
-            gate.observations == gate.requested and gate.requested > 0,
-        ),
-        Check(
-            "dropped",
-            _("Dropped pairs"),
-            formats.count(gate.requested - gate.observations),
-            gate.observations == gate.requested,
-        ),
-        Check(
-            "status",
-            _("Gate finished"),
-            str(summary.get("reason") or gate.status),
-            gate.status == "complete",
-        ),
+        "n": formats.count(gate.observations),
+        "total": formats.count(gate.requested),
+    }
+    pool, assignment = gate.pool_sha256, gate.assignment_sha256
+    checkpoint = str(summary.get("checkpoint_id") or "")
+    tested = Episode.objects.filter(
+        round=gate.round, purpose__in=("bare", "masked"), split="test"
+    ).count()
+    untouched = _("%(n)s test tasks in either run") % {"n": formats.count(tested)}
+    return [
+        Check("status", _("Gate finished"), gate.status, gate.status == "complete"),
+        Check("coverage", _("Coverage"), pairs, whole),
+        _balance(rows),
+        Check("pool", _("Pool frozen"), formats.hash8(pool), bool(pool) or None),
         Check(
             "assignment",
             _("Assignments frozen"),
-            formats.hash8(gate.assignment_sha256),
-            bool(gate.assignment_sha256) or None,
+            formats.hash8(assignment),
+            bool(assignment) or None,
         ),
         Check(
-            "pool",
-            _("Pool frozen"),
-            formats.hash8(gate.pool_sha256),
-            bool(gate.pool_sha256) or None,
+            "checkpoint",
+            _("One checkpoint"),
+            checkpoint or formats.UNKNOWN,
+            bool(checkpoint) or None,
         ),
+        Check("test_split", _("Test split untouched"), untouched, tested == 0),
     ]
-    condition = summary.get("condition_number")
-    if isinstance(condition, int | float):
-        made.append(Check("condition", _("Condition number"), f"{condition:.3g}", condition < 30))
-    return made
 
 
-def balance(rows: list[Any]) -> list[tuple[Any, float]]:
-    """Each intervention with the z of its inclusion count against one half of its pairs.
+def sound(gate: GateRun, rows: Sequence[Contribution]) -> bool:
+    """Whether what rows alone can tell allows to show a selection; no query."""
+    whole = gate.observations == gate.requested and gate.requested > 0
+    return gate.status == "complete" and whole and _balance(rows).ok is not False
 
-    A version in a family of m is shown with probability 1 / (m + 1); only single versions are
-    judged."""
-    sizes: dict[str, int] = {}
-    for row in rows:
-        sizes[row.logical_chunk_id] = sizes.get(row.logical_chunk_id, 0) + 1
-    out = []
+
+def _balance(rows: Sequence[Contribution]) -> Check:
+    """Whether each version was shown as often as its slot's design says."""
+    found = [p for _row, p in balance(rows)]
+    if not found:
+        return Check("balance", _("Balance per slot"), formats.UNKNOWN, None)
+    smallest = min(found)
+    detail = _("smallest p %(p)s of %(n)s") % {
+        "p": formats.rate(smallest, 2 if smallest >= 0.01 else 4),
+        "n": formats.count(len(found)),
+    }
+    return Check("balance", _("Balance per slot"), detail, smallest >= UNBALANCED_P)
+
+
+def balance(rows: Sequence[Contribution]) -> list[tuple[Contribution, float]]:
+    """Each version with the two-sided p of its inclusion count (normal approximation).
+
+    A slot of m versions shows each, or none, with probability 1 / (m + 1).
+    """
+    versions = Counter(row.logical_chunk_id for row in rows)
+    found = []
     for row in rows:
         n = row.with_n + row.without_n
-        if not n:
-            continue
-        p = 1 / (sizes[row.logical_chunk_id] + 1)
-        out.append((row, (row.with_n - n * p) / (n * p * (1 - p)) ** 0.5))
-    return out
+        if n:
+            share = 1 / (versions[row.logical_chunk_id] + 1)
+            z = (row.with_n - n * share) / math.sqrt(n * share * (1 - share))
+            found.append((row, math.erfc(abs(z) / math.sqrt(2))))
+    return found

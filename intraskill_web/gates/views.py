@@ -68,10 +68,10 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     gate.round = round_
     rows = list(gate.contributions.order_by("order"))
     table = contributions_table(sorted(rows, key=lambda r: (r.rank is None, r.rank or 0, r.order)))
-    complete = gate.status == "complete"
+    checked = health.checks(gate, rows)
+    complete = all(check.ok is not False for check in checked)
     query = {"experiment": name, "round": number}
     scale = ForestScale.holding([e for e in (gate.delta_low, gate.delta_high) if e is not None])
-    checked = health.checks(gate, documents={})
     context = {
         "section": "gates",
         "round": round_,
@@ -82,7 +82,6 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
         "passed": sum(check.ok is True for check in checked),
         "known": sum(check.ok is not None for check in checked),
         "forest": forest(gate, rows, experiment=name) if complete else None,
-        "balance": health.balance(rows) if complete else [],
         "table": table,
         "difference": difference_drawing(scale, gate, height=20),
         "difference_axis": forest_axis(scale),

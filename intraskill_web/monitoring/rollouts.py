@@ -75,8 +75,12 @@ class Rollouts:
         return total(cell for cell in self.cells if keep(cell))
 
     def by_step(self, keep: Callable[[Cell], bool] = lambda _cell: True) -> dict[int, Tally]:
-        """The sums a step."""
-        return {step: self.tally(lambda c, s=step: c.step == s and keep(c)) for step in self.steps}
+        """The sums a step, also of steps where nothing is kept."""
+        kept: dict[int, list[Cell]] = {step: [] for step in self.steps}
+        for cell in self.cells:
+            if keep(cell):
+                kept[cell.step].append(cell)
+        return {step: total(cells) for step, cells in kept.items()}
 
 
 def total(cells: Iterable[Cell]) -> Tally:
@@ -112,7 +116,7 @@ def of_round(round_: Round) -> Rollouts:
     return Rollouts(
         tuple(
             Cell(
-                step=row["step"],
+                step=row["step"] or 0,
                 treatment=row["treatment_mode"],
                 admitted=row["admitted"],
                 triage=row["triage"],

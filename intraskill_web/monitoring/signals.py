@@ -52,11 +52,16 @@ def round_signals(
 
 def _failed(stages: Sequence[Stage]) -> list[Signal]:
     bad = (State.FAILED, State.LOST, State.INCOMPLETE)
+    title = _("%(stage)s: %(state)s")
     return [
-        Signal("open", _("%(stage)s: %(state)s") % {"stage": s.get_kind_display(), "state": s.get_state_display()}, s.message)
-        for s in stages
-        if s.state in bad
-    ]  # fmt: skip
+        Signal(
+            "open",
+            title % {"stage": stage.get_kind_display(), "state": stage.get_state_display()},
+            stage.message,
+        )
+        for stage in stages
+        if stage.state in bad
+    ]
 
 
 def _unscored(data: RoundData) -> list[Signal]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core import formats
 from intraskill_web.core.finders import plotly_folder
+from intraskill_web.core.middleware import POLICY
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.round_page import load_data, load_gates, load_state
@@ -87,7 +88,13 @@ def zoom(request: HttpRequest, name: str) -> HttpResponse:
             (_("Zoom"), ""),
         ],
     }
-    return page(request, "monitoring/zoom.html", context, lambda: {"axis": axis, "metrics": names})
+    response = page(
+        request, "monitoring/zoom.html", context, lambda: {"axis": axis, "metrics": names}
+    )
+    # plotly writes styles into the page; nothing on this page comes from a model or a log.
+    loose = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
+    response["Content-Security-Policy"] = loose
+    return response
 
 
 @require_safe

@@ -87,6 +87,11 @@ def words(old: str, new: str) -> list[Piece]:
     return pieces
 
 
+def word_count(text: str) -> int:
+    """Words of ``text``; in Chinese, characters. Marks and spaces do not count."""
+    return sum(piece[0].isalnum() for piece in PIECES.findall(text))
+
+
 def counts(changes: Sequence[ChunkChange]) -> Mapping[Change, int]:
     """How many chunks changed in which way."""
     found: dict[Change, int] = {

@@ -60,10 +60,7 @@ def version_list(request: HttpRequest) -> HttpResponse:
 def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """The chunks in prompt order, and what changed since ``?against=`` (default: one before)."""
     experiment = get_object_or_404(Experiment, name=name)
-    versions = {
-        v.number: v
-        for v in experiment.skill_versions.select_related("from_round")  # type: ignore[attr-defined]
-    }
+    versions = {v.number: v for v in experiment.skill_versions.select_related("from_round")}
     if number not in versions:
         raise Http404(f"{name} S{number}")
     against = _against(request, number, versions)
@@ -77,7 +74,7 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
     shown = [
         {
             "entry": entry,
-            "words": len(diff.PIECES.findall(entry.revision.content)),
+            "words": diff.word_count(entry.revision.content),
             "href": episodes_url(experiment=name, chunk=entry.revision.skill_id),
         }
         for entry in own

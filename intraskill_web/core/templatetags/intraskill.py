@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 from intraskill_web.charts import rows
 from intraskill_web.core import access, formats
 from intraskill_web.core.definitions import definitions
-from intraskill_web.core.labels import chunk_status, state_label
+from intraskill_web.core.labels import CHANGES, chunk_status, state_label, word
 
 register = template.Library()
 
@@ -49,6 +50,12 @@ def interval(value: Any, places: int = 3) -> str:
 def words(text: str) -> list[str]:
     """A list written in a template: words between spaces."""
     return text.split()
+
+
+@register.filter
+def change_word(change: str) -> str:
+    """What became of a chunk between two versions, in a word."""
+    return word(CHANGES, change)
 
 
 @register.filter
@@ -106,6 +113,12 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def ago_words() -> SafeString:
+    """The wording of ``ago`` for the page's script, as data attributes."""
+    return format_html_join(" ", 'data-ago-{}="{}"', formats.ago_patterns().items())
+
+
+@register.simple_tag
 def hashed(value: str | None, href: str = "") -> SafeString | str:
     """The first eight digits of a hash, the whole in the title; copied on click, or a link."""
     if not value:
@@ -130,6 +143,13 @@ def number(text: str, href: str | None = None, title: str = "") -> SafeString:
     )
 
 
+@register.simple_tag(takes_context=True)
+def nav_link(context: Context, view: str, section: str, label: str) -> SafeString:
+    """A link of the main navigation, marked when it leads to the section one is in."""
+    here = mark_safe(' aria-current="page"' if context.get("section") == section else "")
+    return format_html('<a href="{}"{}>{}</a>', reverse(view), here, label)
+
+
 @register.simple_tag
 def scripts(*names: str) -> SafeString:
     """Module scripts under ``static/intraskill/js``."""
@@ -140,35 +160,40 @@ def scripts(*names: str) -> SafeString:
     )
 
 
+# What changes at every rendering without being news: form tokens and the text of a running clock.
+NOISE = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"|(?<=">)[^<]*(?=</time>)')
+
+
 class FragmentNode(template.Node):
     """See ``fragment``."""
 
-    def __init__(
-        self, name: FilterExpression, css: FilterExpression | None, body: NodeList
-    ) -> None:
-        self.name = name
-        self.css = css
+    def __init__(self, arguments: list[FilterExpression], body: NodeList) -> None:
+        self.arguments = arguments
         self.nodelist = body
 
     def render(self, context: Context) -> SafeString:
+        values = [argument.resolve(context) for argument in self.arguments]
         body = self.nodelist.render(context)
+        state = str(values[2]) if len(values) > 2 else NOISE.sub("", body)
         return format_html(
             '<div id="{}"{} class="{}" data-token="{}">{}</div>',
-            self.name.resolve(context),
+            values[0],
             mark_safe(' hx-swap-oob="outerHTML"' if context.get("polling") else ""),
-            self.css.resolve(context) if self.css else "",
-            hashlib.sha256(body.encode()).hexdigest()[:12],
+            values[1] if len(values) > 1 else "",
+            hashlib.sha256(state.encode()).hexdigest()[:12],
             body,
         )
 
 
 @register.tag
 def fragment(parser: Parser, token: Token) -> FragmentNode:
-    """``{% fragment "id" "css" %}…{% endfragment %}``: a part of the page that a poll may
-    replace."""
+    """``{% fragment "id" "css" state %}…{% endfragment %}``: a part that a poll may replace.
+
+    It is replaced when its text changed or, with ``state``, when that did.
+    """
     arguments = [parser.compile_filter(bit) for bit in token.split_contents()[1:]]
-    if not 1 <= len(arguments) <= 2:
-        raise template.TemplateSyntaxError("fragment takes an id and, optionally, CSS classes")
+    if not 1 <= len(arguments) <= 3:
+        raise template.TemplateSyntaxError("fragment takes an id, CSS classes and a state")
     body = parser.parse(("endfragment",))
     parser.delete_first_token()
-    return FragmentNode(arguments[0], arguments[1] if len(arguments) == 2 else None, body)
+    return FragmentNode(arguments, body)

@@ -114,11 +114,12 @@ def _chart(data: RoundData, bare: list[BareScore]) -> Markup | None:
     left = data.last_step - data.step if data.step is not None else 0
     values = [y for _x, y in success + reward] + [score.success for score in bare]
     frame = Frame(
-        x_range=(start - 1, float(data.last_step)),
+        x_range=(start - 1.5, float(data.last_step)),
         y_range=rate_range(values),
         height=220,
         title=_(
-            "Success rate by rollout step, %(first)d to %(last)d: mean of five from %(from)s to %(to)s."
+            "Success rate by rollout step, %(first)d to %(last)d: "
+            "mean of five from %(from)s to %(to)s."
         )
         % {
             "first": start,

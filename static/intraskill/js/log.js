@@ -1,56 +1,65 @@
 // A log that is read by byte offset and followed until the reader scrolls up. Never loads the whole file.
 const LIMIT = 5000; // lines kept in the page; older ones stay in the file
 
-for (const log of document.querySelectorAll("[data-log]")) {
-  const state = log.parentElement.querySelector("[data-follow]");
+const follow = (log) => {
+  log.dataset.ready = "1";
+  const button = log.parentElement.querySelector("[data-follow]");
   let next = Number(log.dataset.next);
-  let following = true;
+  let following = !location.hash.startsWith("#L");
   let timer = 0;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
-
   const show = () => {
-    state.textContent = following ? state.dataset.on : state.dataset.off;
-    state.setAttribute("aria-pressed", String(following));
+    button.textContent = following ? button.dataset.on : button.dataset.off;
+    button.setAttribute("aria-pressed", String(following));
   };
 
+  const append = (text) => {
+    log.insertAdjacentHTML("beforeend", text); // escaped by the server, classes only
+    while (log.childElementCount > LIMIT) log.firstElementChild.remove();
+    toEnd();
+  };
+
+  // Milliseconds until the next question; 0 when the log is complete.
+  const read = async () => {
+    if (document.hidden || !following) return 2000;
+    const answer = await fetch(`${log.dataset.log}&from=${next}`);
+    if (!answer.ok) return 10000;
+    const text = await answer.text();
+    next = Number(answer.headers.get("X-Log-Next"));
+    if (text.trim()) {
+      append(text);
+      return 500;
+    }
+    return answer.headers.get("X-Log-Ended") === "1" ? 0 : 2000;
+  };
   const ask = async () => {
     clearTimeout(timer);
-    let delay = 2000;
-    if (!document.hidden && following) {
-      try {
-        const answer = await fetch(`${log.dataset.log}&from=${next}`, { headers: { "X-Requested-With": "fetch" } });
-        if (answer.ok) {
-          const text = await answer.text();
-          next = Number(answer.headers.get("X-Log-Next"));
-          if (text.trim()) {
-            log.insertAdjacentHTML("beforeend", text); // escaped by the server, classes only
-            while (log.childElementCount > LIMIT) log.firstElementChild.remove();
-            toEnd();
-            delay = 500;
-          }
-          if (answer.headers.get("X-Log-Ended") === "1" && !text.trim()) return;
-        }
-      } catch { delay = 10000; } // the server is away; ask again later
-    }
-    timer = setTimeout(ask, delay);
+    if (!log.isConnected) return; // the page shows another attempt now
+    const delay = await read().catch(() => 10000); // the server is away
+    if (delay) timer = setTimeout(ask, delay);
   };
 
   log.addEventListener("scroll", () => {
     const last = log.scrollHeight - log.scrollTop - log.clientHeight < 8;
-    if (last !== following) { following = last; show(); }
+    if (last !== following) {
+      following = last;
+      show();
+    }
   });
-  state?.addEventListener("click", () => {
+  button.addEventListener("click", () => {
     following = !following;
     show();
-    if (following) { toEnd(); ask(); }
+    if (following) {
+      toEnd();
+      ask();
+    }
   });
-  if (location.hash.startsWith("#L")) {
-    following = false;
-    document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
-  } else {
-    toEnd();
-    addEventListener("load", toEnd);
-  }
+  if (following) toEnd();
+  else document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
   show();
   if (log.dataset.ended !== "1") timer = setTimeout(ask, 1000);
-}
+};
+
+const start = () => document.querySelectorAll("[data-log]:not([data-ready])").forEach(follow);
+start();
+document.addEventListener("htmx:oobAfterSwap", start);

@@ -50,7 +50,7 @@ const draw = async () => {
   const range = here.searchParams.has("x0") ? [Number(here.searchParams.get("x0")), Number(here.searchParams.get("x1"))] : null;
   const data = await load(range);
   document.getElementById("zoom-count").textContent = data.shown;
-  await window.Plotly.react(root, traces(data), layout(data, range), { responsive: true, displaylogo: false });
+  await window.Plotly.react(root, traces(data), layout(data, range), { responsive: true, displayModeBar: false });
 };
 
 if (root && window.Plotly) {
