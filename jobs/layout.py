@@ -16,19 +16,26 @@ from trainer.files import read_json, write_text
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """One ``python -m trainer`` of a stage.
+class Part:
+    """One configuration of a command and the folder in which it works.
 
-    ``arguments`` follow the module's name; a command with a ``config`` gets the path of the written
-    file as its last argument. ``folder`` is where it writes ``progress.json``; ``expected`` is the
-    number of its units of work when that is known beforehand.
+    The folder gets ``progress.json``; ``expected`` is the number of its units of work when that is
+    known beforehand.
     """
 
     key: str
-    arguments: tuple[str, ...]
     folder: Path
-    config: Config | None = None
+    config: Config
     expected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One ``python -m trainer`` of a stage; its parts' configurations are its last arguments."""
+
+    key: str
+    arguments: tuple[str, ...]
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class RoundPlan:
         return self.folder / "gate" / "selected_skillbank.json"
 
     def config_file(self, stage: str, key: str) -> Path:
-        """The frozen configuration of one command of one stage."""
+        """The frozen configuration of one part of one stage."""
         name = stage if key == stage else f"{stage}-{key}"
         return self.folder / "config" / f"{name}.yaml"
 

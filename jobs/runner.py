@@ -7,6 +7,7 @@ files end, so entering again never changes a result.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -29,7 +30,7 @@ from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
 from jobs.transitions import TERMINAL, State
 from jobs.watch import Superseded, Watch, adopt
-from trainer.canonical import sha256_file
+from trainer.canonical import fingerprint, sha256_file
 
 EXIT_INCOMPLETE = 1
 EXIT_STOPPED = 143
@@ -102,10 +103,8 @@ class _Run:
             names = ", ".join(str(path.relative_to(self.plan.run)) for path in absent)
             self._move(State.FAILED, error=f"missing: {names}", message=f"missing: {names}")
             return False
-        for command in self.commands:
-            if command.config is not None:
-                path = self.plan.config_file(self.stage.kind, command.key)
-                write_config(path, command.config)
+        for part in (part for command in self.commands for part in command.parts):
+            write_config(self.plan.config_file(self.stage.kind, part.key), part.config)
         return True
 
     def _carry_out(self, command: Command) -> bool:
@@ -130,15 +129,11 @@ class _Run:
 
     def _start(self, command: Command, exit_file: Path) -> process.ProcessRef | None:
         """Start a command; None when a stop came first, which then ended the attempt."""
-        arguments = [*command.arguments]
-        digest = ""
-        if command.config is not None:
-            path = self.plan.config_file(self.stage.kind, command.key)
-            arguments.append(str(path))
-            digest = sha256_file(path)
+        configs = [self.plan.config_file(self.stage.kind, part.key) for part in command.parts]
+        digest = fingerprint([sha256_file(path) for path in configs]) if configs else ""
         try:
             return process.start(
-                [sys.executable, *TRAINER, *arguments],
+                [sys.executable, *TRAINER, *command.arguments, *map(str, configs)],
                 cwd=settings.BASE_DIR,
                 log=self.attempt.log_file,
                 exit_file=exit_file,
@@ -241,7 +236,10 @@ def _reason(command: Command, ended: process.Exit | None, last: str) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters."""
+    """The last line of a log that says something, without control characters.
+
+    A result in JSON is reduced to how much of it was completed.
+    """
     try:
         with log.open("rb") as handle:
             handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
@@ -249,4 +247,9 @@ def _last_line(log: Path) -> str:
     except FileNotFoundError:
         return ""
     said = [line for line in lines if line.strip()]
-    return "".join(c for c in said[-1] if c.isprintable())[:500] if said else ""
+    last = said[-1] if said else ""
+    try:
+        counts = json.loads(last)["counts"]
+        return f"{counts['completed']} of {counts['requested']} episodes were completed"
+    except (ValueError, KeyError, TypeError):
+        return "".join(char for char in last if char.isprintable())[:500]

@@ -109,17 +109,17 @@ class Reading:
 
 
 def read_progress(commands: Sequence[Command]) -> Reading | None:
-    """The sum of what the commands report; None before the first report."""
+    """The sum of what the parts of all commands report; None before the first report."""
     done = total = 0
     current: dict[str, object] | None = None
-    for command in commands:
-        report = _report(command.folder / "progress.json")
+    for part in (part for command in commands for part in command.parts):
+        report = _report(part.folder / "progress.json")
         if report is None:
-            total += command.expected
+            total += part.expected
             continue
         current = report
         done += int(str(report["done"]))
-        total += max(int(str(report["total"])), command.expected)
+        total += max(int(str(report["total"])), part.expected)
     if current is None:
         return None
     eta = current["eta_seconds"]

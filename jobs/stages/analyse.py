@@ -7,7 +7,7 @@ from typing import Any
 
 from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.publish import publish_candidates
-from jobs.layout import Command, RoundPlan
+from jobs.layout import Command, Part, RoundPlan
 from trainer.config import AnalystConfig
 from trainer.files import read_json
 
@@ -41,7 +41,7 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         max_candidates=plan.config.analyst.max_candidates,
         analyst=plan.config.analyst.analyst,
     )
-    return (Command("analyse", ("analyst", "run"), folder(plan), config),)
+    return (Command("analyse", ("analyst", "run"), (Part("analyse", folder(plan), config),)),)
 
 
 def _history(plan: RoundPlan) -> Path | None:

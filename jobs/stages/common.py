@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from intraskill_web.experiments.models import Round
-from jobs.layout import Command, RoundPlan
+from jobs.layout import Command, Part, RoundPlan
 from jobs.mirror import evaluations
 from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfig
 
@@ -25,29 +26,43 @@ def policy(plan: RoundPlan, checkpoint: Path) -> PolicyConfig:
 
 
 def evaluation(
-    plan: RoundPlan, folder: Path, *, arm: Arm, checkpoint: Path, split: str, tasks: int | None
+    plan: RoundPlan, folder: Path, *, checkpoint: Path, split: str, tasks: Mapping[Arm, int | None]
 ) -> Command:
-    """The command that evaluates one arm. Arms share seeds, so their episodes are paired."""
-    skills = SkillsConfig()
-    if arm == "full":
-        skills = SkillsConfig(provider="bank", bank=plan.from_config(plan.bank))
-    return Command(
-        key=arm,
-        arguments=("evaluate", "run"),
-        folder=folder,
-        expected=tasks or 0,
-        config=EvaluateConfig(
-            stage="evaluate",
-            name=f"{plan.round_id}-{split}-{folder.parent.name}-{arm}",
-            output_dir=plan.from_config(folder),
-            seed=plan.config.seed,
-            world=plan.config.world,
-            policy=policy(plan, checkpoint),
-            tasks=TaskConfig(split=split, limit=tasks),
-            skills=skills,
-            batch_size=plan.config.evaluation.batch_size,
-        ),
+    """One command that evaluates both arms under ``folder``, each on its first ``tasks``.
+
+    The arms share seeds, so their episodes are paired.
+    """
+    parts = tuple(
+        Part(
+            key=arm,
+            folder=folder / arm,
+            expected=tasks[arm] or 0,
+            config=EvaluateConfig(
+                stage="evaluate",
+                name=f"{plan.round_id}-{folder.name}-{arm}",
+                output_dir=plan.from_config(folder / arm),
+                seed=plan.config.seed,
+                world=plan.config.world,
+                policy=policy(plan, checkpoint),
+                tasks=TaskConfig(split=split, limit=tasks[arm]),
+                skills=_skills(plan, arm),
+                batch_size=plan.config.evaluation.batch_size,
+            ),
+        )
+        for arm in ARMS
     )
+    return Command("evaluate", ("evaluate", "run"), parts)
+
+
+def _skills(plan: RoundPlan, arm: Arm) -> SkillsConfig:
+    if arm == "bare":
+        return SkillsConfig()
+    return SkillsConfig(provider="bank", bank=plan.from_config(plan.bank))
+
+
+def summaries(folder: Path) -> tuple[Path, ...]:
+    """What an evaluation of both arms yields."""
+    return tuple(folder / arm / "summary.json" for arm in ARMS)
 
 
 def scores(round_: Round, plan: RoundPlan, folder: Path, *, step: int) -> dict[str, Any]:

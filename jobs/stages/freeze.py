@@ -8,7 +8,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.skills.publish import publish_bank, publish_curriculum
 from jobs.layout import Command, RoundPlan
-from jobs.stages.common import ARMS, evaluation, scores
+from jobs.stages.common import evaluation, scores, summaries
 from trainer.files import write_bytes
 
 
@@ -38,32 +38,29 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
                 *("--rho-min", settings.rho_min, "--rho-max", settings.rho_max, *scale),
             )
         ),
-        plan.folder,
     )
-    check = Command("check", ("curriculum", "check", str(plan.curriculum)), plan.folder)
+    check = Command("check", ("curriculum", "check", str(plan.curriculum)))
     return (build, check, *_baseline(plan))
 
 
 def _baseline(plan: RoundPlan) -> tuple[Command, ...]:
     if plan.number:
         return ()
-    return tuple(
+    tasks = plan.config.evaluation.full_tasks
+    return (
         evaluation(
             plan,
-            plan.folder / "baseline" / arm,
-            arm=arm,
+            plan.folder / "baseline",
             checkpoint=plan.start_checkpoint,
             split="val",
-            tasks=plan.config.evaluation.full_tasks,
-        )
-        for arm in ARMS
+            tasks={"bare": tasks, "full": tasks},
+        ),
     )
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """The curriculum, and in round 0 the summaries of the baseline."""
-    made = tuple(command.folder / "summary.json" for command in _baseline(plan))
-    return (plan.curriculum, *made)
+    return (plan.curriculum, *(() if plan.number else summaries(plan.folder / "baseline")))
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.gates.publish import publish_gate
 from intraskill_web.ledger.publish import publish_results
-from jobs.layout import Command, RoundPlan
+from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.analyse import pool
 from jobs.stages.common import policy
 from trainer.gate.config import GateConfig
@@ -46,7 +46,7 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         active_skill_budget=plan.config.gate.active_skill_budget,
         profile=plan.config.gate.profile,
     )
-    return (Command("gate", ("gate", "run"), folder(plan), config, tasks or 0),)
+    return (Command("gate", ("gate", "run"), (Part("gate", folder(plan), config, tasks or 0),)),)
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.skills.publish import publish_bank
 from jobs.layout import Command, RoundPlan
-from jobs.stages.common import ARMS, evaluation, scores
+from jobs.stages.common import evaluation, scores, summaries
 
 
 def needs(plan: RoundPlan) -> tuple[Path, ...]:
@@ -20,22 +20,21 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """Nothing, except in the last round: both arms on the test split."""
     if not plan.is_last:
         return ()
-    return tuple(
+    tasks = plan.config.evaluation.test_tasks
+    return (
         evaluation(
             plan,
-            plan.folder / "test" / arm,
-            arm=arm,
+            plan.folder / "test",
             checkpoint=plan.checkpoint,
             split="test",
-            tasks=plan.config.evaluation.test_tasks,
-        )
-        for arm in ARMS
+            tasks={"bare": tasks, "full": tasks},
+        ),
     )
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """The summaries of the test, if there was one."""
-    return tuple(command.folder / "summary.json" for command in commands(plan))
+    return summaries(plan.folder / "test") if plan.is_last else ()
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:

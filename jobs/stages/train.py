@@ -7,7 +7,7 @@ from typing import Any
 
 from intraskill_web.experiments.models import Stage
 from intraskill_web.monitoring.models import MetricPoint
-from jobs.layout import Command, RoundPlan
+from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.common import policy
 from trainer.config import TrainConfig
 from trainer.files import read_json
@@ -37,7 +37,8 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         rollout=settings.rollout,
         optimiser=settings.optimiser,
     )
-    return (Command("train", ("train",), plan.folder / "train", config, settings.steps),)
+    part = Part("train", plan.folder / "train", config, settings.steps)
+    return (Command("train", ("train",), (part,)),)
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:

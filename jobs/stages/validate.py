@@ -7,7 +7,7 @@ from typing import Any
 
 from intraskill_web.experiments.models import Stage
 from jobs.layout import Command, RoundPlan
-from jobs.stages.common import ARMS, evaluation, scores
+from jobs.stages.common import evaluation, scores, summaries
 
 
 def needs(plan: RoundPlan) -> tuple[Path, ...]:
@@ -17,23 +17,21 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
 
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """Both arms; the gate reuses the bare one."""
-    sizes = {"bare": plan.config.evaluation.bare_tasks, "full": plan.config.evaluation.full_tasks}
-    return tuple(
+    sizes = plan.config.evaluation
+    return (
         evaluation(
             plan,
-            plan.folder / "validate" / arm,
-            arm=arm,
+            plan.folder / "validate",
             checkpoint=plan.checkpoint,
             split="val",
-            tasks=sizes[arm],
-        )
-        for arm in ARMS
+            tasks={"bare": sizes.bare_tasks, "full": sizes.full_tasks},
+        ),
     )
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """The summaries of both arms."""
-    return tuple(plan.folder / "validate" / arm / "summary.json" for arm in ARMS)
+    return summaries(plan.folder / "validate")
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:

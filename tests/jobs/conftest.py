@@ -15,8 +15,8 @@ import pytest
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment
 from jobs import pipeline, queue, runner
-from jobs.layout import Command, RoundPlan
-from trainer.config import ExperimentConfig
+from jobs.layout import Command, Part, RoundPlan
+from trainer.config import ExperimentConfig, WorldConfig
 
 # Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
 COUNTER = """
@@ -99,7 +99,8 @@ def _spec(
 
     def commands(plan: RoundPlan) -> tuple[Command, ...]:
         script = source.format(root=ROOT, folder=str(folder(plan)), pause=pause)
-        return (Command("count", ("-c", script), folder(plan), expected=5),)
+        part = Part("count", folder(plan), WorldConfig(), expected=5)
+        return (Command("count", ("-c", script), (part,)),)
 
     def publish(_stage: object, plan: RoundPlan) -> dict[str, Any]:
         result = json.loads((folder(plan) / "result.json").read_text())

@@ -35,8 +35,9 @@ def attempt(experiment: Experiment, handed_in: Jobs, scripted: Callable[..., Non
 @pytest.fixture
 def running(attempt: Attempt) -> Iterator[tuple[Attempt, process.ProcessRef]]:
     """An attempt whose process runs and whose watcher died."""
-    move(attempt, State.STARTING, host=gethostname())
+    Attempt.objects.update(host=gethostname())
     run = _Run.of(attempt, attempt.job_id)
+    assert run._begin()
     ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
     assert ref is not None
     with_dead_watcher(attempt)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
-from intraskill_web.experiments.moves import move
 from intraskill_web.experiments.services import resume_round, start_round, stop_round
 from jobs import process, watch
 from jobs.runner import _Run, run_attempt
@@ -109,6 +108,16 @@ def test_exit_code_1_is_incomplete_and_says_what_is_missing(
     assert run_attempt(*handed_in[0]) == State.INCOMPLETE
     assert stage_of(experiment).message == "incomplete: 3 of 5 tasks were scored"
     assert len(handed_in) == 1
+
+
+def test_an_incomplete_result_in_json_says_how_much_there_is(
+    experiment: Experiment, handed_in: Jobs, scripted: Scripted
+) -> None:
+    counts = '{{"counts": {{"completed": 38, "requested": 40}}}}'
+    scripted(source=f"print({counts!r}); raise SystemExit(1)")
+    start_round(experiment)
+    assert run_attempt(*handed_in[0]) == State.INCOMPLETE
+    assert stage_of(experiment).message == "38 of 40 episodes were completed"
 
 
 def test_a_failure_keeps_code_and_last_line(
@@ -217,8 +226,8 @@ def test_a_new_watcher_adopts_the_running_process(
     attempt_id, job_id = handed_in[0]
     # what a killed worker leaves: a started process, on record, without a watcher
     attempt = Attempt.objects.get(pk=attempt_id)
-    move(attempt, State.STARTING)
     run = _Run.of(attempt, job_id)
+    assert run._begin()
     exit_file = run._exit_file(run.commands[0])
     ref = run._start(run.commands[0], exit_file)
     assert ref is not None and process.is_alive(ref)
@@ -246,8 +255,8 @@ def test_a_command_that_ended_while_nobody_watched_counts(
     start_round(experiment)
     attempt_id, job_id = handed_in[0]
     attempt = Attempt.objects.get(pk=attempt_id)
-    move(attempt, State.STARTING)
     run = _Run.of(attempt, job_id)
+    assert run._begin()
     ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
     assert ref is not None
     until_file(run._exit_file(run.commands[0]))
