@@ -70,12 +70,14 @@ class Group:
 
 
 def persona_tasks(records: Iterable[Mapping[str, Any]]) -> Iterator[PersonaTask]:
-    """The persona tasks of cleaned records."""
+    """The persona tasks of cleaned records; one without target attributes can never be loaded."""
     for record in records:
         persona = record.get("user_persona")
         if not persona:
             continue
         for task in record["instructions"]:
+            if not task["attributes"]:
+                continue
             yield PersonaTask(
                 task_id=task["task_id"],
                 source=f"persona_{record.get('tag')}",

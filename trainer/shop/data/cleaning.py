@@ -130,9 +130,8 @@ def write_cleaned(
         )
     archive = Archive(source, expected_sha256=expected_sha256)
     cleaner = Cleaner(annotations or {}, file=source)
-    text = "[" + ",".join(map(canonical_json, cleaner.clean(archive))) + "]\n"
-    data = text.encode()
-    zipped = _gzip(data)
+    data = archive_text(cleaner.clean(archive)).encode()
+    zipped = gzipped(data)
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "catalog_filter": {"version": FILTER_VERSION, "max_price_affecting_axes": MAX_PRICE_AXES},
@@ -153,7 +152,19 @@ def write_cleaned(
     return manifest
 
 
-def _gzip(data: bytes) -> bytes:
+def archive_text(records: Iterable[Mapping[str, Any]]) -> str:
+    """Records as one canonical JSON array and a trailing newline."""
+    return "[" + ",".join(map(canonical_json, records)) + "]\n"
+
+
+def write_archive(path: Path, records: Iterable[Mapping[str, Any]]) -> str:
+    """Publish records as an archive, zipped by suffix ``.gz``; SHA-256 of the JSON."""
+    data = archive_text(records).encode()
+    write_bytes(path, gzipped(data) if path.suffix == ".gz" else data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def gzipped(data: bytes) -> bytes:
     """Gzip without name and time, so that equal data has equal bytes."""
     target = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as stream:

@@ -1,0 +1,59 @@
+"""``python -m trainer shop``: generate, clean, audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.cli.main import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = main(["shop", *words])
+    output = capsys.readouterr().out
+    return code, json.loads(output) if output else {}
+
+
+def test_a_raw_catalogue_becomes_an_audited_split(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, out = str(tmp_path / "raw.json.gz"), tmp_path / "clean"
+    code, made = run(capsys, "generate", raw, "--products", "200", "--noise", "0.05")
+    assert code == 0
+    code, manifest = run(
+        capsys,
+        *("clean", raw, str(out), "--validation-size", "10", "--test-size", "10"),
+        *("--sha256", made["data_sha256"]),
+    )
+    assert code == 0
+    assert manifest["splits"]["test"] == 10
+    code, found = run(
+        capsys,
+        *("audit", "--catalogue", str(out / "catalogue.cleaned.json.gz")),
+        *("--splits", str(out / "splits.json"), "--split", "train", "--json"),
+    )
+    assert code == 0
+    assert found["tasks"] == manifest["splits"]["train"]
+    assert 0 < found["winnable"] < found["tasks"]
+    assert len(found["unwinnable"]) == found["tasks"] - found["winnable"]
+    assert found["environment"]["catalogue_sha256"] == manifest["data_sha256"]
+
+
+def test_the_bundled_tasks_without_two_price_axes_are_winnable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, found = run(capsys, "audit", "--split", "test")
+    assert code == 0
+    assert found["winnable"] == found["tasks"] == 10
+
+
+def test_bad_input_is_one_line_and_exit_code_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shop", "audit", "--catalogue", str(tmp_path / "none.json")]) == 2
+    error = capsys.readouterr().err
+    assert "no such file" in error
+    assert error.count("\n") == 1
