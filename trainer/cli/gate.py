@@ -38,7 +38,7 @@ def run_run(args: argparse.Namespace) -> int:
     """Run or continue a gate; exit code 1 when it stays incomplete."""
     from trainer.engines.open import open_policy
     from trainer.gate.config import GateConfig
-    from trainer.gate.run import Gate
+    from trainer.gate.run import open_gate
     from trainer.lock import exclusive
     from trainer.shop.world import load_world
 
@@ -46,10 +46,16 @@ def run_run(args: argparse.Namespace) -> int:
     listen_for_stop()
     with exclusive(config.output_dir):
         world = load_world(config.world.profile, catalogue=config.world.catalogue)
-        opened = open_policy(config.policy, world, folder=config.output_dir)
-        manifest = Gate(config, world, opened.policy, opened.facts).run()
+        opened = open_policy(config.policy, world, folder=_started_in(config.output_dir))
+        manifest = open_gate(config, world, opened.policy, opened.facts).run()
     print_json(_report(config.output_dir, manifest))
     return 0
+
+
+def _started_in(folder: Path) -> Path:
+    """The folder that recorded the thread count: the first look of a gate in several looks."""
+    first = folder / "looks" / "look-01"
+    return first if first.exists() else folder
 
 
 def _report(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

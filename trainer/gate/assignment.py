@@ -99,10 +99,20 @@ def design_matrix(rows: Sequence[Assignment], columns: Sequence[str]) -> NDArray
 
 
 def assignment_document(
-    layout: Layout, rows: Sequence[Assignment], *, mask_seed: int, pool_sha256: str
+    layout: Layout,
+    rows: Sequence[Assignment],
+    *,
+    mask_seed: int,
+    pool_sha256: str,
+    schema: str = SCHEMA,
+    extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The assignment file with its hash, which covers everything but schema and time."""
+    """The assignment file with its hash, which covers everything but schema and time.
+
+    ``extra`` holds what the published schema has no place for.
+    """
     hashed: dict[str, Any] = {
+        **(extra or {}),
         "mask_seed": mask_seed,
         "pool_sha256": pool_sha256,
         "columns": list(layout.columns),
@@ -110,7 +120,7 @@ def assignment_document(
         "assignments": [row.to_record(layout.columns) for row in rows],
     }
     return {
-        "schema_version": SCHEMA,
+        "schema_version": schema,
         "created_at": utc_now(),
         **hashed,
         "assignment_sha256": fingerprint(hashed),

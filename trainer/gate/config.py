@@ -21,6 +21,7 @@ from trainer.config import (
     Probability,
     WorldConfig,
 )
+from trainer.gate.standard.settings import StandardSettings
 
 
 class GateConfig(Config):
@@ -44,3 +45,4 @@ class GateConfig(Config):
     active_skill_budget: Count = 10
     min_coverage: Probability = 1.0
     profile: Literal["published", "standard"] = "published"
+    standard: StandardSettings = StandardSettings()

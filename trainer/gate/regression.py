@@ -79,7 +79,7 @@ def least_squares(X: Array, Y: Array) -> Fit:
     beta = np.linalg.solve(R, Q.T @ Y)
     beta[np.abs(beta) <= ZERO] = 0.0
     residuals = Y - X @ beta
-    leverage = np.einsum("ij,ij->i", Q, Q)
+    leverage = np.sum(Q**2, axis=1)
     bread = np.linalg.inv(R)  # (C'C)^-1 C' = R^-1 Q'
     return Fit(
         beta=beta,
@@ -107,7 +107,9 @@ def check_design(X: Array, columns: Sequence[str] = ()) -> None:
             value=n,
             remedy="use more tasks or fewer candidates",
         )
-    rank = int(np.linalg.matrix_rank(X))
+    gram = X.T @ X
+    smallest = max(1.0, float(np.abs(gram).max(initial=0.0))) * ZERO
+    rank = int(np.sum(np.linalg.eigvalsh(gram) > smallest))
     if rank < k:
         never = [name for name, column in zip(columns, X.T, strict=False) if not column.any()]
         raise InputError(

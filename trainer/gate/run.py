@@ -3,12 +3,15 @@
 Nothing is played before the pool, the design and the bare run have been checked. Whatever is on
 disk is used again, so that a gate that was stopped or killed ends in the same documents. They are
 published in an order that ends with the manifest: a gate without a manifest has not ended.
-Specification: gate-analysis.md §§4-9.
+
+``Gate`` is what all profiles share; ``PublishedGate`` is here, the standard one in
+``standard.run``. Specification: gate-analysis.md §§4-9.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,16 +57,45 @@ from trainer.shop.world import World
 
 Json = Mapping[str, Any]
 MANIFEST = "online_gate_manifest.json"
+HASHED_OUTPUTS = ("contributions", "inference", "selected_skillbank")
 
 
 @dataclass(frozen=True)
-class Gate:
-    """One gate of one checkpoint. Creating it reads the pool and draws the masks, no more."""
+class Gate(ABC):
+    """One gate of one checkpoint. Creating it reads and plays nothing."""
 
     config: GateConfig
     world: World
     policy: Policy
     facts: Json = field(default_factory=dict)  # how the policy is run, e.g. its thread count
+
+    @property
+    @abstractmethod
+    def protocol(self) -> Json:
+        """How the gate is done, as its manifest says it."""
+
+    @cached_property
+    @abstractmethod
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Who sees what. Raises InputError when the effects would be confounded."""
+
+    @cached_property
+    @abstractmethod
+    def assignment_file(self) -> dict[str, Any]:
+        """``mask_assignments.json``."""
+
+    @cached_property
+    @abstractmethod
+    def baseline(self) -> Baseline:
+        """The bare run, checked against the masked plan."""
+
+    @abstractmethod
+    def play(self) -> dict[str, Any]:
+        """Play what is not yet on disk and return the summary of the masked rollouts."""
+
+    @abstractmethod
+    def judge(self) -> Judgement:
+        """Judge what was played. Raises IncompleteError or InputError when it cannot be used."""
 
     @cached_property
     def pool(self) -> CandidatePool:
@@ -76,70 +108,32 @@ class Gate:
         return build_layout(self.pool)
 
     @cached_property
-    def assignments(self) -> tuple[Assignment, ...]:
-        """Who sees what. Raises InputError when the effects would be confounded."""
-        tasks = choose_tasks(
-            self.world.split(self.config.split),
-            limit=self.config.tasks,
-            sample_size=None,
-            seed=self.config.seed,
-        )
-        rows = draw_assignments(
-            self.layout,
-            task_ids=tasks,
-            split=self.config.split,
-            experiment_seed=self.config.seed,
-            mask_seed=self.config.mask_seed,
-        )
-        check_design(design_matrix(rows, self.layout.columns), self.layout.columns)
-        return rows
-
-    @cached_property
-    def assignment_file(self) -> dict[str, Any]:
-        """``mask_assignments.json``."""
-        return assignment_document(
-            self.layout,
-            self.assignments,
-            mask_seed=self.config.mask_seed,
-            pool_sha256=self.pool.pool_sha256,
-        )
+    def tasks(self) -> tuple[int, ...]:
+        """The tasks of the gate, in split order."""
+        tasks = self.world.split(self.config.split)
+        return choose_tasks(tasks, limit=self.config.tasks, sample_size=None, seed=self.config.seed)
 
     @property
     def assignment_sha256(self) -> str:
         """Identity of the design."""
         return str(self.assignment_file["assignment_sha256"])
 
-    def skills(self) -> AssignedSkills:
+    @property
+    def execution(self) -> Execution:
+        """How the rollouts are played."""
+        return Execution(
+            batch_size=self.config.batch_size, attempts=self.config.attempts, facts=self.facts
+        )
+
+    def skills(self, rows: Sequence[Assignment]) -> AssignedSkills:
         """The provider that shows each rollout its versions."""
         return AssignedSkills(
             [item.chunk for item in self.layout.interventions.values()],
-            {row.key: row.included for row in self.assignments},
+            {row.key: row.included for row in rows},
             identity={
                 "bank": {"pool_sha256": self.pool.pool_sha256},
                 "assignment": {"assignment_sha256": self.assignment_sha256},
             },
-        )
-
-    def plan(self, extra: Json | None = None) -> EvaluationPlan:
-        """The masked evaluation."""
-        return build_plan(
-            self.world,
-            self.policy,
-            self.skills(),
-            split=self.config.split,
-            task_ids=[row.task_id for row in self.assignments],
-            seed=self.config.seed,
-            max_turns=self.config.max_turns,
-            extra=extra,
-        )
-
-    @cached_property
-    def baseline(self) -> Baseline:
-        """The bare run, checked against the masked plan."""
-        return load_baseline(
-            self.config.bare_run,
-            self.plan().document,
-            name=self._relative(self.config.bare_run),
         )
 
     def run(self) -> dict[str, Any]:
@@ -149,43 +143,41 @@ class Gate:
         asked to stop, and IncompleteError after writing the manifest when too little was observed
         or the observations cannot be used.
         """
-        folder = self.config.output_dir
-        plan = self.plan({"online_validation_gate": self._identity()})
-        execution = Execution(
-            batch_size=self.config.batch_size, attempts=self.config.attempts, facts=self.facts
-        )
-        open_manifest(folder, plan, execution)
-        finished = self._finished(plan)
+        identity = self.identity()
+        finished = self._finished(identity)
         if finished is not None:
             return finished
-        write_json(folder / "mask_assignments.json", self.assignment_file)
-        evaluation = Evaluation(self.world, self.policy, self.skills(), plan, execution)
-        summary = evaluation.run(folder)
+        summary = self.play()
         try:
-            judgement = self._judge(folder)
-        except InputError as error:
-            raise self._incomplete(summary, str(error)) from error
-        except IncompleteError as error:
-            raise self._incomplete(summary, str(error)) from error
+            judgement = self.judge()
+        except (InputError, IncompleteError) as error:
+            self._manifest("incomplete", summary, None, {"reason": str(error)})
+            raise IncompleteError(str(error)) from error
         return self._publish(summary, judgement)
 
-    def _judge(self, folder: Path) -> Judgement:
-        observations, dropped = pair(self.assignments, load_run(folder), self.baseline)
-        coverage = len(observations) / len(self.assignments)
-        if coverage < self.config.min_coverage:
+    def require_coverage(self, complete: int, requested: int, what: str) -> None:
+        """Raise IncompleteError when fewer observations are complete than the settings ask for."""
+        if complete < self.config.min_coverage * requested:
             raise IncompleteError(
-                f"{len(observations)} of {len(self.assignments)} pairs are complete; "
+                f"{complete} of {requested} {what} are complete; "
                 f"min_coverage asks for {self.config.min_coverage:.0%}"
             )
-        return published.judge(
-            self.layout,
-            observations,
-            dropped=dropped,
-            budget=self.config.active_skill_budget,
-            pool_sha256=self.pool.pool_sha256,
-            assignment_sha256=self.assignment_sha256,
-            bare_baseline=self.baseline.record,
-        )
+
+    def identity(self) -> dict[str, Any]:
+        """What makes rollouts belong to this gate: changing any of it starts another."""
+        return {
+            "profile": self.config.profile,
+            "protocol": dict(self.protocol),
+            "bare_baseline": dict(self.baseline.record),
+            "pool_sha256": self.pool.pool_sha256,
+            "assignment_sha256": self.assignment_sha256,
+            "active_skill_budget": self.config.active_skill_budget,
+            "min_coverage": self.config.min_coverage,
+        }
+
+    def relative(self, path: Path) -> str:
+        """A path as documents name it: from the round folder, so that a moved run stays itself."""
+        return Path(os.path.relpath(path, self.config.output_dir.parent)).as_posix()
 
     def _publish(self, summary: Json, judgement: Judgement) -> dict[str, Any]:
         folder = self.config.output_dir
@@ -215,10 +207,6 @@ class Gate:
         outputs = output_hashes(judgement.contributions, judgement.inference, bank, ledger)
         return self._manifest("complete", summary, outputs, judgement.extra)
 
-    def _incomplete(self, summary: Json, reason: str) -> IncompleteError:
-        self._manifest("incomplete", summary, None, {"reason": reason})
-        return IncompleteError(reason)
-
     def _manifest(
         self, status: str, summary: Json, outputs: Json | None, extra: Json
     ) -> dict[str, Any]:
@@ -226,46 +214,33 @@ class Gate:
             status=status,
             config={
                 "name": self.config.name,
-                "output_dir": self._relative(self.config.output_dir),
-                "candidate_pool_path": self._relative(self.config.candidate_pool),
-                "bare_run_dir": self._relative(self.config.bare_run),
+                "output_dir": self.relative(self.config.output_dir),
+                "candidate_pool_path": self.relative(self.config.candidate_pool),
+                "bare_run_dir": self.relative(self.config.bare_run),
                 "mask_seed": self.config.mask_seed,
                 "active_skill_budget": self.config.active_skill_budget,
                 "profile": self.config.profile,
                 "min_coverage": self.config.min_coverage,
             },
-            protocol={"split": self.config.split, **published.PROTOCOL},
+            protocol={"split": self.config.split, **self.protocol},
             inputs=self._inputs(),
             summary=summary,
             outputs=outputs,
-            extra=extra,
+            extra={"gate_fingerprint": fingerprint(self.identity()), **extra},
         )
         write_json(self.config.output_dir / MANIFEST, manifest)
         return manifest
 
-    def _identity(self) -> dict[str, Any]:
-        """What makes a masked run belong to this gate: changing any of it starts another."""
-        return {
-            "profile": self.config.profile,
-            "estimator": published.ESTIMATOR["name"],
-            "bare_baseline": self.baseline.record,
-            "pool_sha256": self.pool.pool_sha256,
-            "assignment_sha256": self.assignment_sha256,
-            "active_skill_budget": self.config.active_skill_budget,
-            "min_coverage": self.config.min_coverage,
-            "rewrite_treatment": published.PROTOCOL["rewrite_treatment"],
-        }
-
     def _inputs(self) -> dict[str, Any]:
-        document = self.plan().document
+        plan = self.baseline.run.plan
         provenance = [trace["provenance"] for trace in self.baseline.run.traces.values()]
         return {
             "proposal_checkpoint": self.pool.proposal_checkpoint,
             "pool_sha256": self.pool.pool_sha256,
             "assignment_sha256": self.assignment_sha256,
-            "task_ids": [row.task_id for row in self.assignments],
-            "model": document["model"],
-            "environment": document["environment"],
+            "task_ids": list(self.tasks),
+            "model": plan["model"],
+            "environment": plan["environment"],
             "observed_provenance": {
                 section: distinct([each[section] for each in provenance])
                 for section in ("model", "environment", "prompt", "runtime")
@@ -273,14 +248,21 @@ class Gate:
             "bare_baseline": dict(self.baseline.record),
         }
 
-    def _finished(self, plan: EvaluationPlan) -> dict[str, Any] | None:
+    def _finished(self, identity: Json) -> dict[str, Any] | None:
         """The manifest of this very gate if it has ended and its outputs are still whole."""
         folder = self.config.output_dir
         if not (folder / MANIFEST).exists():
             return None
         manifest: dict[str, Any] = read_json(folder / MANIFEST)
-        names = ("contributions", "inference", "selected_skillbank")
-        files = {name: folder / f"{name}.json" for name in names}
+        if manifest.get("gate_fingerprint") != fingerprint(identity):
+            raise InputError(
+                "the folder holds another gate",
+                file=folder / MANIFEST,
+                field="gate_fingerprint",
+                value=manifest.get("gate_fingerprint"),
+                remedy="choose another output_dir, or restore the settings of that gate",
+            )
+        files = {name: folder / f"{name}.json" for name in HASHED_OUTPUTS}
         if manifest["status"] != "complete" or not all(file.exists() for file in files.values()):
             return None
         hashes = {
@@ -289,9 +271,85 @@ class Gate:
         }
         return manifest if hashes.items() <= manifest["output"].items() else None
 
-    def _relative(self, path: Path) -> str:
-        """A path as documents name it: from the round folder, so that a moved run stays itself."""
-        return Path(os.path.relpath(path, self.config.output_dir.parent)).as_posix()
+
+class PublishedGate(Gate):
+    """One masked rollout a task, paired with its bare one."""
+
+    @property
+    def protocol(self) -> Json:
+        return published.PROTOCOL
+
+    @cached_property
+    def assignments(self) -> tuple[Assignment, ...]:
+        rows = draw_assignments(
+            self.layout,
+            task_ids=self.tasks,
+            split=self.config.split,
+            experiment_seed=self.config.seed,
+            mask_seed=self.config.mask_seed,
+        )
+        check_design(design_matrix(rows, self.layout.columns), self.layout.columns)
+        return rows
+
+    @cached_property
+    def assignment_file(self) -> dict[str, Any]:
+        return assignment_document(
+            self.layout,
+            self.assignments,
+            mask_seed=self.config.mask_seed,
+            pool_sha256=self.pool.pool_sha256,
+        )
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        return load_baseline(
+            self.config.bare_run,
+            self._plan().document,
+            name=self.relative(self.config.bare_run),
+        )
+
+    def _plan(self, extra: Json | None = None) -> EvaluationPlan:
+        return build_plan(
+            self.world,
+            self.policy,
+            self.skills(self.assignments),
+            split=self.config.split,
+            task_ids=self.tasks,
+            seed=self.config.seed,
+            max_turns=self.config.max_turns,
+            extra=extra,
+        )
+
+    def play(self) -> dict[str, Any]:
+        folder = self.config.output_dir
+        plan = self._plan({"online_validation_gate": self.identity()})
+        open_manifest(folder, plan, self.execution)
+        write_json(folder / "mask_assignments.json", self.assignment_file)
+        skills = self.skills(self.assignments)
+        return Evaluation(self.world, self.policy, skills, plan, self.execution).run(folder)
+
+    def judge(self) -> Judgement:
+        run = load_run(self.config.output_dir)
+        observations, dropped = pair(self.assignments, run, self.baseline)
+        self.require_coverage(len(observations), len(self.assignments), "pairs")
+        return published.judge(
+            self.layout,
+            observations,
+            dropped=dropped,
+            budget=self.config.active_skill_budget,
+            pool_sha256=self.pool.pool_sha256,
+            assignment_sha256=self.assignment_sha256,
+            bare_baseline=self.baseline.record,
+        )
+
+
+def open_gate(config: GateConfig, world: World, policy: Policy, facts: Json | None = None) -> Gate:
+    """The gate of a configuration's profile."""
+    if config.profile == "published":
+        return PublishedGate(config, world, policy, facts or {})
+    from trainer.gate.standard.run import StandardGate
+
+    return StandardGate(config, world, policy, facts or {})
 
 
 def distinct(values: Sequence[Any]) -> list[Any]:

@@ -148,6 +148,21 @@ def require_same_jobs(plan: Json, expected: Json, file: Path) -> None:
         )
 
 
+def require_agreeing_jobs(plan: Json, expected: Json, file: Path) -> None:
+    """Raise InputError when two plans give one episode different splits or seeds."""
+    wanted = {episode_id(job): job_key(job, expected) for job in expected["jobs"]}
+    splits = {job["split"] for job in expected["jobs"]}
+    for job in plan["jobs"]:
+        name, key = episode_id(job), job_key(job, plan)
+        if job["split"] not in splits or wanted.get(name, key) != key:
+            raise InputError(
+                f"{name} is planned as {wanted.get(name)} in the gate",
+                file=file,
+                field="plan.jobs",
+                value=key,
+            )
+
+
 def check_traces(run: Run, assignments: Mapping[str, Assignment] | None = None) -> Json:
     """Check each completed trace against its job, the plan and what it was to show.
 

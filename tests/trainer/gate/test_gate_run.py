@@ -15,7 +15,7 @@ from trainer.files import read_json, read_jsonl, write_json, write_jsonl
 from trainer.gate.config import GateConfig
 from trainer.gate.ledger import append_proposals
 from trainer.gate.pool import Candidate, candidate_id, parse_pool, pool_document
-from trainer.gate.run import MANIFEST, Gate
+from trainer.gate.run import MANIFEST, open_gate
 from trainer.rollout.evaluate import Evaluation, Execution, build_plan
 from trainer.rollout.providers import NoSkills
 from trainer.shop.world import World, load_world
@@ -87,7 +87,7 @@ def hashes(folder: Path) -> Json:
 
 
 def test_a_gate_judges_chunks_by_what_they_do(prepared: Path, gate_dir: Path, world: World) -> None:
-    manifest = Gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
+    manifest = open_gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
     assert manifest["status"] == "complete"
     contributions = read_json(gate_dir / "contributions.json")
     rows = {row["intervention_id"]: row for row in contributions["contributions"]}
@@ -116,12 +116,12 @@ def test_an_interrupted_gate_continues_to_the_same_documents(
 ) -> None:
     whole = gate_dir / "whole"
     config = settings(prepared, whole)
-    Gate(config, world, ScriptedPolicy()).run()
+    open_gate(config, world, ScriptedPolicy()).run()
     cut = settings(prepared, gate_dir / "cut")
     with pytest.raises(KeyboardInterrupt):
-        Gate(cut, world, ScriptedPolicy(stop_after=1)).run()
+        open_gate(cut, world, ScriptedPolicy(stop_after=1)).run()
     resumed = ScriptedPolicy()
-    Gate(cut, world, resumed).run()
+    open_gate(cut, world, resumed).run()
     assert resumed.batches == 3
     assert hashes(cut.output_dir) == hashes(whole)
 
@@ -130,10 +130,10 @@ def test_a_finished_gate_plays_nothing_and_changes_nothing(
     prepared: Path, gate_dir: Path, world: World
 ) -> None:
     config = settings(prepared, gate_dir)
-    Gate(config, world, ScriptedPolicy()).run()
+    open_gate(config, world, ScriptedPolicy()).run()
     before = {file.name: file.stat().st_mtime_ns for file in gate_dir.iterdir()}
     again = ScriptedPolicy()
-    Gate(config, world, again).run()
+    open_gate(config, world, again).run()
     assert again.batches == 0
     assert {file.name: file.stat().st_mtime_ns for file in gate_dir.iterdir()} == before
 
@@ -145,12 +145,12 @@ def test_below_the_coverage_nothing_is_selected(prepared: Path, world: World) ->
     write_jsonl(bare / "traces.jsonl", traces[1:])
     strict = settings(prepared, prepared / "strict", bare_run=bare)
     with pytest.raises(IncompleteError, match="239 of 240"):
-        Gate(strict, world, ScriptedPolicy()).run()
+        open_gate(strict, world, ScriptedPolicy()).run()
     manifest = read_json(strict.output_dir / MANIFEST)
     assert (manifest["status"], manifest["output"]) == ("incomplete", None)
     assert not (strict.output_dir / "selected_skillbank.json").exists()
     loose = settings(prepared, prepared / "loose", bare_run=bare, min_coverage=0.95)
-    manifest = Gate(loose, world, ScriptedPolicy()).run()
+    manifest = open_gate(loose, world, ScriptedPolicy()).run()
     assert manifest["config"]["min_coverage"] == 0.95
     contributions = read_json(loose.output_dir / "contributions.json")
     assert contributions["dropped_episode_ids"] == [traces[0]["episode_id"]]
@@ -162,20 +162,20 @@ def test_a_missing_or_foreign_bare_run_fails_before_anything_is_played(
     for change in ({"bare_run": prepared / "nowhere"}, {"tasks": TASKS - 1}, {"seed": 3}):
         policy = ScriptedPolicy()
         with pytest.raises(InputError):
-            Gate(settings(prepared, gate_dir, **change), world, policy).run()
+            open_gate(settings(prepared, gate_dir, **change), world, policy).run()
         assert policy.batches == 0
     policy = ScriptedPolicy(checkpoint="another")
     with pytest.raises(InputError, match=r"plan\.model"):
-        Gate(settings(prepared, gate_dir), world, policy).run()
+        open_gate(settings(prepared, gate_dir), world, policy).run()
     assert not gate_dir.exists()
 
 
 def test_a_folder_cannot_be_continued_with_other_masks(
     prepared: Path, gate_dir: Path, world: World
 ) -> None:
-    Gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
-    with pytest.raises(InputError, match="another plan"):
-        Gate(settings(prepared, gate_dir, mask_seed=3), world, ScriptedPolicy()).run()
+    open_gate(settings(prepared, gate_dir), world, ScriptedPolicy()).run()
+    with pytest.raises(InputError, match="another gate"):
+        open_gate(settings(prepared, gate_dir, mask_seed=3), world, ScriptedPolicy()).run()
 
 
 def test_more_effects_than_tasks_are_refused_before_anything_is_played(
@@ -183,5 +183,5 @@ def test_more_effects_than_tasks_are_refused_before_anything_is_played(
 ) -> None:
     policy = ScriptedPolicy()
     with pytest.raises(InputError, match="cannot tell 3 effects apart"):
-        Gate(settings(prepared, gate_dir, tasks=3), world, policy).run()
+        open_gate(settings(prepared, gate_dir, tasks=3), world, policy).run()
     assert policy.batches == 0

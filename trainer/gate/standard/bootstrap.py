@@ -1,0 +1,49 @@
+"""How often would the same decision be taken again? Tasks are drawn, fitted and decided anew.
+
+A resample gives task i the weight w_i, a count of draws; its estimate solves Z'WZ b = Z'Wd. All
+products Z_ij Z_il and Z_ij d_i are formed once, so that the cross products of all resamples are two
+matrix products; those of Z are small whole numbers, so single precision holds them exactly.
+Covariances are kept: they change little, and the question is how the estimates move.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.gate.regression import Array
+from trainer.gate.standard.decision import Roles, Thresholds, decide
+from trainer.gate.standard.design import seeded
+
+BLOCK = 500  # resamples whose weights are held at once
+
+
+def resampled_effects(Z: Array, d: Array, *, resamples: int, label: str) -> Array:
+    """Estimates (resamples, k) of Z (n, k) and d (n,) over resampled tasks."""
+    n, k = Z.shape
+    rows, cols = np.triu_indices(k)
+    products = (Z[:, rows] * Z[:, cols]).astype(np.float32)
+    scores = Z * d[:, None]
+    rng = seeded(label, "bootstrap")
+    found = []
+    for start in range(0, resamples, BLOCK):
+        count = min(BLOCK, resamples - start)
+        draws = rng.randint(0, n, size=(count, n)) + n * np.arange(count)[:, None]
+        weights = np.bincount(draws.ravel(), minlength=count * n).reshape(count, n)
+        counts = weights.astype(np.float32)
+        gram = np.empty((count, k, k))
+        gram[:, rows, cols] = counts @ products
+        gram[:, cols, rows] = gram[:, rows, cols]
+        found.append(np.linalg.solve(gram, (weights @ scores)[:, :, None])[:, :, 0])
+    return np.concatenate(found)
+
+
+def decision_frequency(
+    effects: Array, covariance: Array, roles: Roles, limits: Thresholds
+) -> NDArray[np.float64]:
+    """Share of resamples (k, 5) in which each column got each decision."""
+    counts = np.zeros((effects.shape[1], 5))
+    columns = np.arange(effects.shape[1])
+    for beta in effects:
+        counts[columns, decide(roles, beta, covariance, limits).codes] += 1.0
+    return counts / len(effects)

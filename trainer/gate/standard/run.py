@@ -1,0 +1,329 @@
+"""The standard gate as a stage: pairs of rollouts, in one or several looks, with confirmation.
+
+With one look the masked rollouts lie in the gate's folder, as in a published gate. With several,
+each look is an evaluation of its own under ``looks/``, and the gate's own files are put together
+from them at the end. A confirmation lies under ``confirm/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trainer.canonical import fingerprint
+from trainer.errors import InputError
+from trainer.files import read_jsonl, write_json, write_jsonl
+from trainer.gate.artefacts import selected_bank
+from trainer.gate.assignment import Assignment, assignment_document, design_matrix
+from trainer.gate.judgement import Json, Judgement
+from trainer.gate.pairing import Baseline, load_baseline
+from trainer.gate.regression import check_design
+from trainer.gate.run import Gate
+from trainer.gate.runs import check_traces, load_run, run_outcomes
+from trainer.gate.standard import judge as standard
+from trainer.gate.standard.analysis import analyse
+from trainer.gate.standard.confirm import confirm, confirmation_tasks
+from trainer.gate.standard.decision import Decision
+from trainer.gate.standard.design import SCHEMA, deal
+from trainer.gate.standard.estimate import Outcomes, Pairs, pairs_of
+from trainer.gate.standard.sequential import (
+    Look,
+    batches,
+    decide_look,
+    fixed_states,
+    spent_share,
+)
+from trainer.gate.standard.settings import StandardSettings
+from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
+from trainer.rollout.providers import BankSkills, NoSkills, SkillAssignment
+from trainer.rollout.summary import summarise
+from trainer.rollout.types import EpisodeJob
+from trainer.skills.bank import SkillBank, parse_bank
+
+
+@dataclass(frozen=True, slots=True)
+class PairedJob(EpisodeJob):
+    """A job that shares its random numbers with the other rollouts of its task.
+
+    The luck of both rollouts of a pair, and of the bare one, cancels in their differences as far as
+    the episodes run alike; each rollout by itself is as random as before.
+    """
+
+    shared_noise: str = ""
+
+    @property
+    def noise_key(self) -> str:
+        """The noise of the task's first sample."""
+        return self.shared_noise
+
+
+class StandardGate(Gate):
+    """Two complementary masked rollouts a task; bare ones wherever the bare run has them."""
+
+    @property
+    def settings(self) -> StandardSettings:
+        """The profile's thresholds."""
+        return self.config.standard
+
+    @property
+    def label(self) -> str:
+        """Seeds every random choice of the gate."""
+        return f"{self.config.mask_seed}:{self.pool.round_id}"
+
+    @property
+    def protocol(self) -> Json:
+        return {**standard.PROTOCOL, "settings": self.settings.model_dump()}
+
+    @cached_property
+    def confirmed_on(self) -> tuple[int, ...]:
+        """Tasks set aside for the confirmation."""
+        return confirmation_tasks(
+            self.tasks,
+            self.settings.confirm_tasks,
+            round_id=self.pool.round_id,
+            label=str(self.config.mask_seed),
+        )
+
+    @cached_property
+    def batches(self) -> list[tuple[int, ...]]:
+        """The tasks of each look."""
+        aside = set(self.confirmed_on)
+        chosen = [task for task in self.tasks if task not in aside]
+        return batches(chosen, self.settings.looks, self.label)
+
+    @cached_property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """The rows of the first look; with one look, of the whole gate."""
+        return self._deal(0, {})
+
+    def _deal(self, look: int, fixed: Mapping[str, str | None]) -> tuple[Assignment, ...]:
+        rows = deal(
+            self.layout,
+            task_ids=self.batches[look],
+            split=self.config.split,
+            experiment_seed=self.config.seed,
+            mask_seed=self.config.mask_seed,
+            round_id=self.pool.round_id,
+            look=look,
+            fixed=fixed,
+        )
+        if look == 0:
+            masks = design_matrix(rows, self.layout.columns)
+            check_design(masks[::2] - masks[1::2], self.layout.columns)
+        return rows
+
+    @cached_property
+    def assignment_file(self) -> dict[str, Any]:
+        return self._assignment_document(self.assignments)
+
+    def _assignment_document(self, rows: Sequence[Assignment]) -> dict[str, Any]:
+        return assignment_document(
+            self.layout,
+            rows,
+            mask_seed=self.config.mask_seed,
+            pool_sha256=self.pool.pool_sha256,
+            schema=SCHEMA,
+            extra={"round_id": self.pool.round_id},
+        )
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        plan = self._plan(self.batches[0], self.skills(self.assignments))
+        return load_baseline(
+            self.config.bare_run,
+            plan.document,
+            name=self.relative(self.config.bare_run),
+            same_tasks=False,
+        )
+
+    def _plan(
+        self, tasks: Sequence[int], skills: SkillAssignment, *, repeats: int = 2, **extra: Json
+    ) -> EvaluationPlan:
+        plan = build_plan(
+            self.world,
+            self.policy,
+            skills,
+            split=self.config.split,
+            task_ids=tasks,
+            seed=self.config.seed,
+            repeats=repeats,
+            max_turns=self.config.max_turns,
+            extra=extra,
+        )
+        if not self.settings.shared_noise:
+            return plan
+        jobs = tuple(
+            PairedJob(
+                job.task_id,
+                job.sample_id,
+                job.seed,
+                job.split,
+                EpisodeJob.of(self.config.seed, job.task_id, 0, job.split).noise_key,
+            )
+            for job in plan.jobs
+        )
+        return EvaluationPlan(plan.document, jobs)
+
+    def play(self) -> dict[str, Any]:
+        folder = self.config.output_dir
+        write_json(folder / "mask_assignments.json", self.assignment_file)
+        if self.settings.looks == 1:
+            self._play_look(folder, 0, self.assignments)
+            return summarise(folder)
+        return self._put_together(folder)
+
+    def _play_look(self, folder: Path, look: int, rows: Sequence[Assignment]) -> None:
+        skills = self.skills(rows)
+        plan = self._plan(
+            self.batches[look],
+            skills,
+            online_validation_gate={**self.identity(), "look": look + 1},
+        )
+        open_manifest(folder, plan, self.execution)
+        Evaluation(self.world, self.policy, skills, plan, self.execution).run(folder)
+
+    @cached_property
+    def looks(self) -> list[tuple[Look, tuple[Assignment, ...]]]:
+        """Play look after look until every slot is decided or the tasks are used up."""
+        folder = self.config.output_dir / "looks"
+        played: list[tuple[Look, tuple[Assignment, ...]]] = []
+        decided: dict[str, Decision] = {}
+        rows = self.assignments
+        while True:
+            number = len(played)
+            place = folder / f"look-{number + 1:02d}"
+            write_json(place / "mask_assignments.json", self._assignment_document(rows))
+            self._play_look(place, number, rows)
+            before = tuple(row for _, earlier in played for row in earlier)
+            pairs, _ = self._pairs((*before, *rows), [*self._look_folders(number), place])
+            share = spent_share(number + 1, self.settings.looks)
+            analysis = analyse(self.layout, pairs, self.settings, spent=share)
+            if number + 1 < self.settings.looks:
+                decided = decide_look(self.layout, analysis, self.settings, decided, share=share)
+            else:
+                decided = {**analysis.decisions.named(self.layout), **decided}
+            look = Look(number + 1, len(rows) // 2, share, analysis, dict(decided))
+            played.append((look, rows))
+            if len(decided) == len(self.layout.columns):
+                return played
+            rows = self._deal(number + 1, fixed_states(self.layout, decided))
+
+    def _look_folders(self, count: int) -> list[Path]:
+        folder = self.config.output_dir
+        if self.settings.looks == 1:
+            return [folder]
+        return [folder / "looks" / f"look-{number + 1:02d}" for number in range(count)]
+
+    def _put_together(self, folder: Path) -> dict[str, Any]:
+        """The looks as one run: its traces, a plan of all their jobs, its summary."""
+        parts = self._look_folders(len(self.looks))
+        plans = [load_run(part).plan for part in parts]
+        plan = {**plans[0], "jobs": [job for each in plans for job in each["jobs"]]}
+        traces = [trace for part in parts for trace in read_jsonl(part / "traces.jsonl")]
+        write_jsonl(folder / "traces.jsonl", traces)
+        write_json(
+            folder / "manifest.json",
+            {
+                "plan_fingerprint": fingerprint(plan),
+                "plan": plan,
+                "execution": self.execution.to_record(),
+            },
+        )
+        summary = summarise(folder)
+        write_json(folder / "summary.json", summary)
+        return summary
+
+    def _pairs(
+        self, rows: Sequence[Assignment], folders: Sequence[Path]
+    ) -> tuple[Pairs, list[str]]:
+        by_episode = {row.episode_id: row for row in rows}
+        conditions = check_traces(self.baseline.run)
+        masked: dict[str, Outcomes] = {}
+        for folder in folders:
+            run = load_run(folder)
+            if run.traces and check_traces(run, by_episode) != conditions:
+                raise InputError(
+                    "the masked run and the bare run were played under different conditions",
+                    file=folder,
+                )
+            masked |= run_outcomes(run)
+        if not masked:
+            raise InputError("no masked rollout is complete", file=self.config.output_dir)
+        return pairs_of(rows, self.layout.columns, masked, self.baseline.by_task())
+
+    def judge(self) -> Judgement:
+        if self.settings.looks == 1:
+            rows, decided, looks = self.assignments, None, []
+        else:
+            rows = tuple(row for _, each in self.looks for row in each)
+            decided = self.looks[-1][0].decided
+            looks = [look.to_record() for look, _ in self.looks]
+        pairs, dropped = self._pairs(rows, self._look_folders(len(looks)))
+        self.require_coverage(len(pairs.task_ids), len(rows) // 2, "pairs")
+        judgement = self._judge(rows, pairs, dropped, decided)
+        extra = {**judgement.extra, "looks": looks}
+        if self.confirmed_on:
+            report = self._confirm(judgement)
+            extra["confirmation"] = report
+            if report["verdict"] == "refuted":
+                judgement = self._judge(rows, pairs, dropped, self._hold_everything())
+        return Judgement(
+            judgement.selection,
+            judgement.estimator,
+            judgement.contributions,
+            judgement.inference,
+            extra,
+        )
+
+    def _judge(
+        self,
+        rows: Sequence[Assignment],
+        pairs: Pairs,
+        dropped: Sequence[str],
+        decided: Mapping[str, Decision] | None,
+    ) -> Judgement:
+        return standard.judge(
+            self.layout,
+            rows,
+            pairs,
+            self.settings,
+            dropped=dropped,
+            budget=self.config.active_skill_budget,
+            label=self.label,
+            pool_sha256=self.pool.pool_sha256,
+            assignment_sha256=self.assignment_sha256,
+            bare_baseline=self.baseline.record,
+            decided=decided,
+        )
+
+    def _confirm(self, judgement: Judgement) -> dict[str, Any]:
+        document = selected_bank(
+            self.layout,
+            judgement.selection,
+            self.pool,
+            assignment_sha256=self.assignment_sha256,
+            budget=self.config.active_skill_budget,
+            bare_baseline=self.baseline.record,
+            estimator=judgement.estimator,
+        )
+        old = SkillBank(self.pool.current, self.pool.current_skillbank_sha256)
+        arms: dict[str, SkillAssignment] = {
+            "new": BankSkills(parse_bank(document)),
+            "old": BankSkills(old),
+            "bare": NoSkills(),
+        }
+
+        def play(arm: str, folder: Path) -> None:
+            plan = self._plan(self.confirmed_on, arms[arm], repeats=1)
+            Evaluation(self.world, self.policy, arms[arm], plan, self.execution).run(folder)
+
+        return confirm(self.config.output_dir / "confirm", play)
+
+    def _hold_everything(self) -> dict[str, Decision]:
+        return {
+            name: "hold" if item.kind == "current" else "reject"
+            for name, item in self.layout.interventions.items()
+        }
