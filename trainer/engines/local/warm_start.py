@@ -16,33 +16,24 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from trainer.engines.local.checkpoint import save_checkpoint
-from trainer.engines.local.demonstrations import demonstrations, draw_pool
+from trainer.engines.local.feed import Batch, batches
 from trainer.engines.local.model import ModelConfig, TinyTransformer
 from trainer.engines.local.tokenizer import WordTokenizer
 from trainer.shop.mini.words import vocabulary
-from trainer.shop.mini.world import DraftWorld, build_world, draft_world
-from trainer.shop.types import Task
+from trainer.shop.mini.world import draft_world
 
 logger = logging.getLogger(__name__)
 
 MATMUL_PRECISION = "high"  # TF32 on a GPU; no effect on a CPU
-
-#: tokens [B, T] padded with 0, and 1 where the shopper spoke
-Batch = tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,69 +57,6 @@ class Recipe:
         return factor if step < half else factor * max(0.02, (self.steps - step) / half)
 
 
-# --- demonstrations in worker processes
-
-_POOL_SHARDS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _Workshop:
-    """What a worker process keeps between batches."""
-
-    world: DraftWorld
-    tokenizer: WordTokenizer
-    pool: Sequence[Task]
-
-
-_workshop: list[_Workshop] = []
-
-
-def _pool_shard(known: Sequence[Task], size: int, seed: int, shard: int) -> list[Task]:
-    return draw_pool(draft_world(), known, size, seed * _POOL_SHARDS + shard)
-
-
-def _start_worker(pool: Sequence[Task]) -> None:
-    _workshop[:] = [_Workshop(draft_world(), WordTokenizer(vocabulary()), pool)]
-
-
-def _draw_batch(seed: int, step: int, size: int) -> Batch:
-    shop = _workshop[0]
-    stream = demonstrations(shop.world, shop.tokenizer, shop.pool, f"{seed}-{step}")
-    drawn = [next(stream) for _ in range(size)]
-    longest = max(len(one.tokens) for one in drawn)
-    tokens = np.zeros((size, longest), np.int16)
-    shown = np.zeros((size, longest), np.int8)
-    for row, one in enumerate(drawn):
-        tokens[row, : len(one.tokens)] = one.tokens
-        shown[row, : len(one.shown)] = one.shown
-    return tokens, shown
-
-
-def batches(recipe: Recipe, workers: int) -> Iterator[Batch]:
-    """The recipe's batches in order, made ahead by ``workers`` processes."""
-    context = get_context("spawn")
-    known = list(build_world().tasks.values())
-    shard = -(-recipe.pool // _POOL_SHARDS)
-    with ProcessPoolExecutor(workers, mp_context=context) as executor:
-        shards = [
-            executor.submit(_pool_shard, known, shard, recipe.seed, number)
-            for number in range(_POOL_SHARDS)
-        ]
-        pool = [task for future in shards for task in future.result()]
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker, initargs=(pool,)
-    ) as executor:
-        waiting: deque[Future[Batch]] = deque()
-        for step in range(recipe.steps):
-            while len(waiting) < 4 * workers and step + len(waiting) < recipe.steps:
-                ahead = step + len(waiting)
-                waiting.append(executor.submit(_draw_batch, recipe.seed, ahead, recipe.batch))
-            yield waiting.popleft().result()
-
-
-# --- learning
-
-
 class Learner:
     """Model and its two optimisers."""
 
@@ -141,7 +69,7 @@ class Learner:
         matrices = [p for name, p in named.items() if p.ndim == 2 and name.startswith("blocks.")]
         chosen = {id(parameter) for parameter in matrices}
         others = [p for p in named.values() if id(p) not in chosen]
-        self._optimisers: list[tuple[torch.optim.Optimizer, float]] = [
+        self.optimisers: list[tuple[torch.optim.Optimizer, float]] = [
             (
                 torch.optim.AdamW(
                     others, lr=recipe.adamw_rate, betas=(0.9, 0.98), weight_decay=0.0
@@ -157,14 +85,14 @@ class Learner:
     def learn(self, step: int, batch: Batch) -> Tensor:
         """One step; returns the mean loss of the shopper's tokens, still on the device."""
         scale = self.recipe.scale(step)
-        for optimiser, rate in self._optimisers:
+        for optimiser, rate in self.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = rate * scale
         tokens, shown = (torch.from_numpy(part).to(self.device) for part in batch)
         own, other = self._losses(tokens.long(), shown)
         (own + self.recipe.other_token_weight * other).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.gradient_clip)
-        for optimiser, _ in self._optimisers:
+        for optimiser, _ in self.optimisers:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         return own.detach()
@@ -183,7 +111,9 @@ def train(recipe: Recipe, config: ModelConfig, *, device: str, workers: int) -> 
     """The trained model, on the CPU."""
     learner = Learner(recipe, config, device)
     started = time.monotonic()
-    for step, batch in enumerate(batches(recipe, workers)):
+    for step, batch in enumerate(
+        batches(recipe.seed, recipe.pool, recipe.steps, recipe.batch, workers=workers)
+    ):
         loss = learner.learn(step, batch)
         if step % 100 == 0 or step + 1 == recipe.steps:
             seconds = time.monotonic() - started

@@ -26,7 +26,7 @@ from trainer.shop.types import Task
 MAX_TURN_WORDS = 7
 MAX_QUERY_WORDS = MAX_TURN_WORDS - 1
 
-_WORD = re.compile(r"[a-z0-9$#]+")
+_WORD = re.compile(r"[#$]?[a-z0-9]+")
 _AXES = {**dict.fromkeys(COLOURS, "colour"), **dict.fromkeys(SIZES, "size")}
 _MATERIALS = frozenset(MATERIALS)
 
