@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+TINY = 1e-9  # what is closer than this is the same on every axis we draw
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -32,7 +33,7 @@ def tick_step(low: float, high: float, count: int) -> float:
     if not rough > 0:
         raise ValueError(f"an axis needs low < high (found {low} and {high})")
     power = 10.0 ** math.floor(math.log10(rough))
-    return min((s * power for s in STEPS), key=lambda step: abs(step - rough))
+    return min((s * power for s in STEPS), key=lambda step: abs(math.log(step / rough)))
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -49,8 +50,8 @@ def widen(values: Iterable[float], count: int = 4) -> tuple[float, float]:
     if not known:
         return 0.0, 1.0
     low, high = min(known), max(known)
-    if low == high:
-        room = abs(low) / 2 or 1.0
+    if high - low < TINY:
+        room = max(abs(low) / 2, TINY) if abs(low) > TINY else 1.0
         low, high = low - room, high + room
     step = tick_step(low, high, count)
     return round(math.floor(low / step + 1e-9) * step, 10), round(

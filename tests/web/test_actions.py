@@ -1,0 +1,156 @@
+"""Buttons are legal moves; who may press them, how, and what follows."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from intraskill_web.core.models import AuditEvent
+from intraskill_web.experiments.actions import ACTIONS, buttons
+from intraskill_web.experiments.flow import new_round
+from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.moves import move, new_attempt, refresh_round
+from jobs.transitions import State
+
+
+@pytest.fixture
+def experiment(db: None) -> Experiment:
+    return Experiment.objects.create(name="mine", rounds_planned=2)
+
+
+def press(client: Client, action: str, **data: str):  # type: ignore[no-untyped-def]
+    return client.post(f"/experiments/mine/actions/{action}/", data)
+
+
+def shown(experiment: Experiment, *, may_operate: bool = True) -> dict[str, tuple[bool, str]]:
+    experiment.refresh_from_db()
+    last = experiment.rounds.order_by("-number").first()
+    stages = list(last.stages.all()) if last else []
+    made = buttons(experiment, last, stages, may_operate=may_operate)
+    return {button.key: (button.enabled, button.why) for button in made}
+
+
+def enabled(experiment: Experiment) -> set[str]:
+    return {key for key, (on, _why) in shown(experiment).items() if on}
+
+
+def running(experiment: Experiment) -> Attempt:
+    round_ = new_round(experiment, 0)
+    attempt = new_attempt(round_.stages.get(kind="freeze"))
+    move(attempt, State.STARTING)
+    move(attempt, State.RUNNING)
+    return attempt
+
+
+def finish(round_: Round) -> None:
+    Stage.objects.filter(round=round_).update(state=State.SUCCEEDED)
+    refresh_round(round_)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_viewer_may_not_act(experiment: Experiment, viewer_client: Client, action: str) -> None:
+    assert press(viewer_client, action).status_code == 403
+    assert not AuditEvent.objects.exists()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_actions_are_not_taken_by_reading(
+    experiment: Experiment, operator_client: Client, action: str
+) -> None:
+    assert operator_client.get(f"/experiments/mine/actions/{action}/").status_code == 405
+
+
+def test_actions_need_the_token_of_the_form(experiment: Experiment, operator: object) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)  # type: ignore[arg-type]
+    assert press(client, "start").status_code == 403
+
+
+def test_an_unknown_action_is_a_404(experiment: Experiment, operator_client: Client) -> None:
+    assert press(operator_client, "explode").status_code == 404
+
+
+def test_a_viewer_sees_the_buttons_greyed_with_the_reason(experiment: Experiment) -> None:
+    found = shown(experiment, may_operate=False)
+    assert all(not on for on, _why in found.values())
+    assert {why for _on, why in found.values()} == {"Needs the role operator"}
+
+
+def test_before_the_first_round_only_starting_and_planning_are_legal(
+    experiment: Experiment,
+) -> None:
+    assert enabled(experiment) == {"start", "extend"}
+    assert shown(experiment)["stop"][1] == "Nothing is running"
+    assert shown(experiment)["resume"][1] == "No round has begun"
+
+
+def test_while_a_stage_runs_it_can_be_stopped_and_paused(experiment: Experiment) -> None:
+    running(experiment)
+    assert enabled(experiment) == {"stop", "pause", "extend"}
+    assert shown(experiment)["resume"][1] == "Freeze is running; stop it first"
+    assert shown(experiment)["pause"][1] == "Holds before train"
+
+
+def test_a_stopping_stage_cannot_be_stopped_again(experiment: Experiment) -> None:
+    attempt = running(experiment)
+    move(attempt, State.STOPPING)
+    assert "stop" not in enabled(experiment)
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.STOPPED, State.LOST, State.INCOMPLETE])
+def test_a_stage_that_ended_badly_can_be_resumed(experiment: Experiment, state: State) -> None:
+    attempt = running(experiment)
+    if state is State.STOPPED:
+        move(attempt, State.STOPPING)
+    move(attempt, state)
+    assert enabled(experiment) == {"resume", "extend"}
+    assert shown(experiment)["start"][1] == "Needs a finished round 0"
+
+
+def test_after_a_finished_round_the_next_can_start(experiment: Experiment) -> None:
+    finish(new_round(experiment, 0))
+    assert enabled(experiment) == {"start", "extend"}
+    finish(new_round(experiment, 1))
+    assert enabled(experiment) == {"extend"}
+    assert shown(experiment)["start"][1] == "All 2 planned rounds have begun"
+
+
+def test_what_a_button_promises_the_service_grants(
+    experiment: Experiment, operator_client: Client, operator: object
+) -> None:
+    assert press(operator_client, "start").status_code == 302
+    assert experiment.rounds.count() == 1
+    event = AuditEvent.objects.get(action="round.start")
+    assert event.actor == operator
+    assert press(operator_client, "pause").status_code == 302
+    experiment.refresh_from_db()
+    assert experiment.pause_after_stage
+    press(operator_client, "unpause")
+    press(operator_client, "extend")
+    experiment.refresh_from_db()
+    assert (experiment.pause_after_stage, experiment.rounds_planned) == (False, 3)
+    press(operator_client, "stop")
+    assert Attempt.objects.get().state == State.STOPPED
+    press(operator_client, "resume")
+    assert Attempt.objects.count() == 2
+
+
+def test_a_refusal_says_what_to_do_and_changes_nothing(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    new_round(experiment, 0)
+    response = operator_client.post("/experiments/mine/actions/start/?format=json")
+    assert response.status_code == 409
+    assert "round 0 is planned" in response.json()["error"]
+    text = operator_client.post("/experiments/mine/actions/start/", follow=True).content.decode()
+    assert "round 0 is planned" in text
+    assert experiment.rounds.count() == 1
+
+
+def test_one_is_sent_back_to_where_one_was_but_never_elsewhere(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    back = press(operator_client, "extend", next="/experiments/mine/rounds/0/")
+    assert back["Location"] == "/experiments/mine/rounds/0/"
+    away = press(operator_client, "extend", next="https://elsewhere.example/")
+    assert away["Location"] == "/experiments/mine/"
