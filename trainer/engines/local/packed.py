@@ -139,7 +139,7 @@ def pack(pieces: Sequence[Piece]) -> PackedBatch:
 
 def asked_states(model: TinyTransformer, batch: PackedBatch) -> Tensor:
     """Final states [m, width] at ``batch.asked``."""
-    turn = model.rotary(batch.positions)
+    turn = model.rotary(batch.positions.unsqueeze(-1))
     stream = model.embed(batch.tokens, batch.previous, batch.before_previous)
     *blocks, last = model.layers
     for block in blocks:
@@ -152,8 +152,9 @@ def asked_states(model: TinyTransformer, batch: PackedBatch) -> Tensor:
 
 
 def _turned_heads(block: Block, stream: Tensor, turn: tuple[Tensor, Tensor]) -> Heads:
-    query, key, value = block.project(stream).unbind(1)
-    return Heads(rotate(query, *turn), rotate(key, *turn), value)
+    turning, still = block.project(stream).split_with_sizes((2, 1), dim=1)
+    query, key = rotate(turning, *turn).unbind(1)
+    return Heads(query, key, still.squeeze(1))
 
 
 def _attend(heads: Heads, plan: AttentionPlan) -> Tensor:
