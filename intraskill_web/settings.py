@@ -20,6 +20,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 INTRASKILL_HOME = Path(envstr("INTRASKILL_HOME", str(BASE_DIR / "var"))).expanduser().resolve()
 home.prepare(INTRASKILL_HOME)
 
+INTRASKILL_HOST_NAME = envstr("INTRASKILL_HOST_NAME", home.host_name(INTRASKILL_HOME))
+
 INTRASKILL_HOST = envstr("INTRASKILL_HOST", "127.0.0.1")
 INTRASKILL_PORT = envint("INTRASKILL_PORT", 8000)
 INTRASKILL_WEB_THREADS = envint("INTRASKILL_WEB_THREADS", 6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
 import subprocess
 from functools import cache
 from importlib import metadata
@@ -22,7 +21,7 @@ def snapshot() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "host": socket.gethostname(),
+        "host": settings.INTRASKILL_HOST_NAME,
         "cpus": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),

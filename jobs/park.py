@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import time
+
+from django.conf import settings
 
 from intraskill_web.experiments.flow import stop_attempt
 from intraskill_web.experiments.models import Attempt
@@ -20,7 +21,8 @@ def park() -> int:
     Waiting attempts stay in the queue. Call when no worker takes new work any more.
     """
     mine = Attempt.objects.filter(
-        state__in=(State.STARTING, State.RUNNING, State.STOPPING), host=socket.gethostname()
+        state__in=(State.STARTING, State.RUNNING, State.STOPPING),
+        host=settings.INTRASKILL_HOST_NAME,
     )
     for attempt in mine.select_related("stage__round__experiment"):
         stop_attempt(attempt, SHUTDOWN)

@@ -17,10 +17,10 @@ three such attempts in a row that brought the stage no further it is left to peo
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -86,7 +86,8 @@ def _heal_waiting() -> None:
 def _heal_watched() -> None:
     """Find attempts of this host whose watcher is gone: adopt them, or call them lost."""
     mine = Attempt.objects.filter(
-        state__in=(State.STARTING, State.RUNNING, State.STOPPING), host=socket.gethostname()
+        state__in=(State.STARTING, State.RUNNING, State.STOPPING),
+        host=settings.INTRASKILL_HOST_NAME,
     )
     for attempt in mine.select_related("stage__round__experiment"):
         if _has_watcher(attempt) or _adoption_waits(attempt):

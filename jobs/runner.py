@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import traceback
 from collections.abc import Sequence
@@ -43,7 +42,7 @@ def run_attempt(attempt_id: int, job_id: str) -> str:
     """The job's function. Returns the state in which it left the attempt, or ``superseded``."""
     connection.close()  # a forked work-horse must not share its parent's connection
     attempt = Attempt.objects.select_related("stage__round__experiment").get(pk=attempt_id)
-    pid, host = os.getpid(), socket.gethostname()
+    pid, host = os.getpid(), settings.INTRASKILL_HOST_NAME
     claimed = adopt(attempt, job_id, worker=f"{host}.{os.getppid()}", pid=pid, host=host)
     if not claimed or attempt.state in TERMINAL:
         return "superseded"

@@ -8,6 +8,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.publish import publish_candidates
 from jobs.layout import Command, Part, RoundPlan
+from jobs.stages.common import policy
 from trainer.config import AnalystConfig
 from trainer.files import read_json
 
@@ -29,6 +30,7 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
 
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """One command: ``analyst run``."""
+    settings = plan.config.analyst
     config = AnalystConfig(
         stage="analyse",
         name=f"{plan.round_id}-analysis",
@@ -38,8 +40,10 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         skillbank=plan.from_config(plan.bank),
         ledger_history=_history(plan),
         proposal_checkpoint=f"{plan.round_id}-checkpoint",
-        max_candidates=plan.config.analyst.max_candidates,
-        analyst=plan.config.analyst.analyst,
+        seed=plan.config.seed,
+        world=plan.config.world,
+        policy=policy(plan, plan.checkpoint) if settings.probe.enabled else None,
+        analyst=settings,
     )
     return (Command("analyse", ("analyst", "run"), (Part("analyse", folder(plan), config),)),)
 

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from socket import gethostname
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from intraskill_web.core.models import AuditEvent
@@ -35,7 +35,7 @@ def attempt(experiment: Experiment, handed_in: Jobs, scripted: Callable[..., Non
 @pytest.fixture
 def running(attempt: Attempt) -> Iterator[tuple[Attempt, process.ProcessRef]]:
     """An attempt whose process runs and whose watcher died."""
-    Attempt.objects.update(host=gethostname())
+    Attempt.objects.update(host=settings.INTRASKILL_HOST_NAME)
     run = _Run.of(attempt, attempt.job_id)
     assert run._begin()
     ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
@@ -192,7 +192,7 @@ def test_a_shutdown_parks_and_the_next_start_continues(
     attempt: Attempt, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(park, "WAIT_S", 0.0)
-    move(attempt, State.STARTING, host=gethostname())
+    move(attempt, State.STARTING, host=settings.INTRASKILL_HOST_NAME)
     assert park.park() == 1, "its watcher has not ended it yet"
     attempt.refresh_from_db()
     assert (attempt.state, attempt.stop_reason) == (State.STOPPING, "shutdown")

@@ -6,12 +6,14 @@ command waits. Prints one JSON line a stage, then the summary.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -72,6 +74,8 @@ class Command(JsonCommand):
         if instance.running(home) is not None:
             yield None
             return
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
         with running_stack(home, self.note, port=None) as supervisor:
             yield supervisor
 
@@ -106,6 +110,11 @@ class Command(JsonCommand):
             line["message"] = stage.message
         self.emit(line, f"round {line['round']} {stage.kind}: {stage.state}, {line['seconds']} s")
         sys.stdout.flush()
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """Leave through every ``finally``, so that nothing that was started is left behind."""
+    sys.exit(128 + number)
 
 
 def _goes_on(stage: Stage) -> bool:
