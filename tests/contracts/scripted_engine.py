@@ -45,6 +45,10 @@ class ScriptedEngine:
             self.turns[session] += 1
             turn = self.turns[session]
             self.requests.append({"session": session, **request})
+        return self.answer(session, turn, request)
+
+    def answer(self, session: str, turn: int, request: Mapping[str, Any]) -> tuple[int, Any]:
+        """Status and body of a session's ``turn``, as often as it is asked for."""
         said = self.script(session, turn)
         options = said if isinstance(said, dict) else {"text": said}
         if "raw" in options:
