@@ -13,45 +13,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 
-from trainer.canonical import fingerprint, safe_name
+from trainer.analyst.settings import AnalystSettings
+from trainer.canonical import fingerprint
+from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
 from trainer.errors import InputError
+
+__all__ = ["Config", "ConfigPath", "Count", "Name", "Positive", "Probability"]  # for all settings
 
 DEFAULT_SEED = 20260830
 DEFAULT_MASK_SEED = 20260901
-
-
-def _from_config_folder(path: Path, info: ValidationInfo) -> Path:
-    base = (info.context or {}).get("base")
-    return path if base is None or path.is_absolute() else (Path(base) / path).resolve()
-
-
-def _file_name(text: str) -> str:
-    if safe_name(text) != text:
-        raise ValueError("use only letters, digits, dot, underscore and hyphen")
-    return text
-
-
-ConfigPath = Annotated[Path, AfterValidator(_from_config_folder)]
-Name = Annotated[str, AfterValidator(_file_name)]
-Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Config(BaseModel):
-    """Base of all settings: immutable, and a key it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
 class WorldConfig(Config):
@@ -185,7 +157,11 @@ class EvaluateConfig(Config):
 
 
 class AnalystConfig(Config):
-    """``python -m trainer analyst run CONFIG``: from a round's triage to a candidate pool."""
+    """``python -m trainer analyst watch|run CONFIG``: from a round's triage to a candidate pool.
+
+    ``policy`` is the checkpoint that the usefulness probe plays with; without the probe it may be
+    left out.
+    """
 
     stage: Literal["analyse"]
     name: Name
@@ -195,8 +171,25 @@ class AnalystConfig(Config):
     skillbank: ConfigPath
     ledger_history: ConfigPath | None = None
     proposal_checkpoint: str
-    max_candidates: Annotated[int, Field(ge=1, le=16)] = 6
-    analyst: Literal["none"] = "none"
+    seed: int = DEFAULT_SEED
+    world: WorldConfig = WorldConfig()
+    policy: PolicyConfig | None = None
+    analyst: AnalystSettings = AnalystSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _the_former_place_of_max_candidates(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "max_candidates" in value:
+            rest = {key: item for key, item in value.items() if key != "max_candidates"}
+            limit = {"max_candidates": value["max_candidates"]}
+            return {**rest, "analyst": {"kind": value.get("analyst", "none"), **limit}}
+        return value
+
+    @model_validator(mode="after")
+    def _a_probe_has_a_policy(self) -> AnalystConfig:
+        if self.analyst.probe.enabled and self.policy is None:
+            raise ValueError("analyst.probe needs policy: the checkpoint to play with")
+        return self
 
 
 class StartConfig(Config):
@@ -230,13 +223,6 @@ class EvaluationSettings(Config):
     full_tasks: Count | None = 400
     test_tasks: Count | None = None
     batch_size: Annotated[int, Field(ge=1, le=1024)] = 256
-
-
-class AnalystSettings(Config):
-    """The analyst of every round."""
-
-    analyst: Literal["none"] = "none"
-    max_candidates: Annotated[int, Field(ge=1, le=16)] = 6
 
 
 class GateSettings(Config):

@@ -49,7 +49,7 @@ def run_analysis(config: AnalystConfig) -> dict[str, Any]:
         "schema_version": SUMMARY_SCHEMA,
         "created_at": utc_now(),
         "round_id": config.round_id,
-        "analyst": config.analyst,
+        "analyst": config.analyst.kind,
         "triage_groups": len(pending),
         "analyzed_cards": len(cards),
         "eligible_cards": 0,
@@ -63,8 +63,8 @@ def run_analysis(config: AnalystConfig) -> dict[str, Any]:
             {
                 "cards": cards,
                 "current_skillbank_sha256": bank.bank_sha256,
-                "compiler": config.analyst,
-                "max_candidates": config.max_candidates,
+                "compiler": config.analyst.kind,
+                "max_candidates": config.analyst.max_candidates,
                 "proposal_checkpoint": config.proposal_checkpoint,
                 "history": history,
             }
