@@ -83,3 +83,20 @@ def test_the_launch_passes_the_whole_preflight_with_the_checkout(tmp_path):
     assert set(failed) <= allowed
     state = {item["name"]: item["state"] for item in document["checks"]}
     assert state["versions.slime"] == ("passed" if source.commit in SLIME_COMMITS else "warning")
+
+
+def test_slimes_dataset_needs_the_chat_template_and_keeps_the_task(checkout, tmp_path, monkeypatch):
+    """Why the launch names ``--apply-chat-template`` although the prompt is never used."""
+    from tests.contracts.toy_tokenizer import ToyTokenizer
+    from tests.trainer.engines_slime.launch_files import write_tasks
+    from trainer.engines.slime.requests import task_of
+
+    write_tasks(tmp_path / "tasks.jsonl", (3, 5))
+    dataset = checkout.module("slime.utils.data").Dataset
+    processing = checkout.module("slime.utils.processing_utils")
+    monkeypatch.setattr(processing, "process_vision_info", lambda prompt, processor: None)
+    path, keys = str(tmp_path / "tasks.jsonl"), {"prompt_key": "prompt"}
+    with pytest.raises(AssertionError, match="prompt must be a list"):
+        dataset(path, ToyTokenizer(), object(), None, **keys)
+    made = dataset(path, ToyTokenizer(), object(), None, apply_chat_template=True, **keys)
+    assert [task_of(sample) for sample in made.samples] == [3, 5]
