@@ -1,125 +1,39 @@
 """The whole loop through a real queue and a real worker, undisturbed and disturbed.
 
-Both runs are real processes in their own homes; the disturbed one must come to the same documents.
+All runs are real processes in their own homes; the disturbed ones must come to the same documents.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ARGUMENTS = ("demo", "--quick", "--rounds", "1", "--seed", "7", "--wait", "--json")
-LIMIT_S = 400.0
+from tests.jobs.homes import Running, end_all, manage, processes_of
+
+DEMO = ("demo", "--quick", "--rounds", "1", "--seed", "7", "--wait", "--json")
+ROUND = "quick-7/round-000"
 STAGES = ["freeze", "train", "analyse", "validate", "gate", "select"]
-
-
-@dataclass
-class Demo:
-    """A running ``manage.py demo`` in its own home."""
-
-    home: Path
-    process: subprocess.Popen[str]
-    killed: list[str] = field(default_factory=list)
-
-    @classmethod
-    def start(cls, home: Path) -> Demo:
-        home.mkdir(parents=True, exist_ok=True)
-        environment = {
-            **{k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")},
-            "INTRASKILL_HOME": str(home),
-            "DJANGO_SETTINGS_MODULE": "intraskill_web.settings",
-        }
-        with (home / "stderr").open("w") as errors, (home / "stdout").open("w") as output:
-            process = subprocess.Popen(
-                [sys.executable, "manage.py", *ARGUMENTS],
-                cwd=ROOT, env=environment, stdout=output, stderr=errors, text=True,
-            )  # fmt: skip
-        return cls(home, process)
-
-    def finish(self) -> list[dict[str, Any]]:
-        """The lines it printed; fails with its messages when it did not succeed."""
-        code = self.process.wait(LIMIT_S)
-        output = (self.home / "stdout").read_text()
-        assert code == 0, output + (self.home / "stderr").read_text()
-        return [json.loads(line) for line in output.splitlines()]
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + LIMIT_S
-        while not condition():
-            assert self.process.poll() is None, f"ended before {what}"
-            assert time.monotonic() < deadline, f"never saw {what}"
-            time.sleep(0.05)
-
-    def until_file(self, name: str) -> None:
-        path = self.home / "runs" / "quick-7" / "round-000" / name
-        self.until(path.exists, name)
-
-    def service(self, name: str) -> psutil.Process:
-        """A service of this home's supervisor."""
-        record = json.loads((self.home / "instance.json").read_text())
-        return psutil.Process(record["children"][name]["pid"])
-
-    def kill_trainer(self) -> None:
-        """Kill the method's process, found by its environment; its keeper lives."""
-
-        def trainers() -> list[psutil.Process]:
-            return [p for p in mine(self.home) if "-m trainer" in p[1] and "keeper" not in p[1]]
-
-        self.until(trainers, "a trainer")
-        for process, _command in trainers():
-            process.kill()
-        self.killed.append("trainer")
-
-    def kill_worker(self) -> None:
-        """Kill the worker and its work-horse; the trainer lives on."""
-        worker = self.service("worker")
-        horses = [p for p in worker.children() if p.is_running()]
-        for process in (*horses, worker):
-            process.kill()
-        self.killed.append("worker")
-
-    def kill_service(self, name: str) -> None:
-        self.service(name).kill()
-        self.killed.append(name)
-
-
-def mine(home: Path) -> list[tuple[psutil.Process, str]]:
-    """Every living process that works for ``home``, with its command line."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("INTRASKILL_HOME") != str(home):
-                continue
-            if process.status() != psutil.STATUS_ZOMBIE:
-                found.append((process, " ".join(process.cmdline())))
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("homes")
     yield folder
-    for home in folder.iterdir():
-        for process, _command in mine(home):
-            process.kill()
+    end_all(folder)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(homes: Path) -> list[dict[str, Any]]:
-    return Demo.start(homes / "undisturbed").finish()
+    return Running.start(homes / "undisturbed", *DEMO).finish()
+
+
+def hashes(lines: list[dict[str, Any]]) -> dict[str, str]:
+    return dict(lines[-1]["rounds"][0]["hashes"])
 
 
 @pytest.mark.slow
@@ -127,6 +41,7 @@ def test_the_demo_prints_a_line_a_stage_and_a_summary(undisturbed: list[dict[str
     *stages, summary = undisturbed
     assert [line["stage"] for line in stages] == STAGES
     assert {(line["round"], line["status"]) for line in stages} == {(0, "succeeded")}
+    assert all(line["seconds"] > 0 for line in stages)
     assert summary["summary"] is True and summary["experiment"] == "quick-7"
     [round_] = summary["rounds"]
     assert round_["bank_size"] == 10
@@ -142,9 +57,21 @@ def test_the_demo_prints_a_line_a_stage_and_a_summary(undisturbed: list[dict[str
 
 
 @pytest.mark.slow
-def test_nothing_is_left_behind(undisturbed: list[dict[str, Any]], homes: Path) -> None:
-    assert mine(homes / "undisturbed") == []
+def test_nothing_is_left_running(undisturbed: list[dict[str, Any]], homes: Path) -> None:
+    assert processes_of(homes / "undisturbed") == []
     assert not (homes / "undisturbed" / "instance.json").exists()
+
+
+@pytest.mark.slow
+def test_every_document_verifies_and_every_episode_is_found(
+    undisturbed: list[dict[str, Any]], homes: Path
+) -> None:
+    verified = json.loads(manage(homes / "undisturbed", "verify", "quick-7", "--json").stdout)
+    assert verified["mismatched"] == [] and verified["documents"] > 20
+    found = json.loads(
+        manage(homes / "undisturbed", "episode_find", "purpose:train", "--json").stdout
+    )
+    assert found["total"] == 2 * 6 * 4
 
 
 @pytest.mark.slow
@@ -152,17 +79,47 @@ def test_nothing_is_left_behind(undisturbed: list[dict[str, Any]], homes: Path) 
 def test_killing_trainer_worker_queue_and_reconciler_changes_no_document(
     undisturbed: list[dict[str, Any]], homes: Path
 ) -> None:
-    demo = Demo.start(homes / "disturbed")
-    demo.until_file("baseline/bare/manifest.json")
+    demo = Running.start(homes / "disturbed", *DEMO)
+    demo.until_file(f"{ROUND}/baseline/bare/manifest.json")
     demo.kill_worker()
-    demo.until_file("train/metrics.jsonl")
+    demo.until_file(f"{ROUND}/train/metrics.jsonl")
     demo.kill_trainer()
-    demo.until_file("validate/bare/manifest.json")
+    demo.until_file(f"{ROUND}/validate/bare/manifest.json")
     demo.kill_service("queue")
-    demo.until_file("gate/manifest.json")
+    demo.until_file(f"{ROUND}/gate/manifest.json")
     demo.kill_service("reconciler")
     demo.kill_worker()
-    disturbed = demo.finish()
-    assert demo.killed == ["worker", "trainer", "queue", "reconciler", "worker"]
-    assert disturbed[-1]["rounds"][0]["hashes"] == undisturbed[-1]["rounds"][0]["hashes"]
-    assert mine(homes / "disturbed") == []
+    assert hashes(demo.finish()) == hashes(undisturbed)
+    assert processes_of(homes / "disturbed") == []
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+def test_a_shutdown_in_the_middle_and_a_new_start_change_no_document(
+    undisturbed: list[dict[str, Any]], homes: Path
+) -> None:
+    home = homes / "interrupted"
+    first = Running.start(home, *DEMO)
+    first.until_file(f"{ROUND}/train/metrics.jsonl")
+    first.process.send_signal(signal.SIGTERM)
+    assert first.process.wait(60) == 128 + signal.SIGTERM
+    assert processes_of(home) == []
+    status = json.loads(manage(home, "round_status", "quick-7", "--json").stdout)
+    train = next(stage for stage in status["stages"] if stage["stage"] == "train")
+    assert train["state"] in ("stopped", "succeeded"), status
+    assert hashes(Running.start(home, *DEMO).finish()) == hashes(undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+def test_a_killed_supervisor_leaves_nothing_that_the_next_one_does_not_take_up(
+    undisturbed: list[dict[str, Any]], homes: Path
+) -> None:
+    home = homes / "beheaded"
+    first = Running.start(home, *DEMO)
+    first.until_file(f"{ROUND}/train/manifest.json")
+    first.process.kill()
+    first.process.wait()
+    assert processes_of(home), "its services and the trainer live on"
+    assert hashes(Running.start(home, *DEMO).finish()) == hashes(undisturbed)
+    assert processes_of(home) == []

@@ -1,0 +1,152 @@
+"""Running the product's commands as real processes in their own homes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 400.0
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a command that works on ``home``."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    return {
+        **inherited,
+        "INTRASKILL_HOME": str(home),
+        "DJANGO_SETTINGS_MODULE": "intraskill_web.settings",
+        **more,
+    }
+
+
+def manage(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment(home, **more),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+
+
+@dataclass
+class Running:
+    """A command that runs in the background; its output goes to files in its home."""
+
+    home: Path
+    process: subprocess.Popen[str]
+    killed: list[str] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, home: Path, *arguments: str, **more: str) -> Running:
+        home.mkdir(parents=True, exist_ok=True)
+        with (home / "stderr").open("w") as errors, (home / "stdout").open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", *arguments],
+                cwd=ROOT,
+                env=environment(home, **more),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                text=True,
+            )
+        return cls(home, process)
+
+    @property
+    def output(self) -> str:
+        """What it printed so far."""
+        return (self.home / "stdout").read_text()
+
+    @property
+    def everything(self) -> str:
+        """What it printed and what it said, for messages of failed tests."""
+        return self.output + (self.home / "stderr").read_text()
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The JSON lines it printed; fails with its messages when it did not succeed."""
+        assert self.process.wait(LIMIT_S) == 0, self.everything
+        return [json.loads(line) for line in self.output.splitlines()]
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something to become true while the command runs."""
+        deadline = time.monotonic() + LIMIT_S
+        while not condition():
+            assert self.process.poll() is None, f"ended before {what}: {self.everything}"
+            assert time.monotonic() < deadline, f"never saw {what}: {self.everything}"
+            time.sleep(0.05)
+
+    def until_said(self, text: str) -> None:
+        """Wait until it printed ``text``."""
+        self.until(lambda: text in self.output, repr(text))
+
+    def until_file(self, name: str) -> None:
+        """Wait for a file under the home's runs."""
+        path = self.home / "runs" / name
+        self.until(path.exists, name)
+
+    def pid_of(self, name: str) -> int:
+        """The pid that a service of this home's supervisor had when it was last started."""
+        record = json.loads((self.home / "instance.json").read_text())
+        return int(record["children"][name]["pid"])
+
+    def service(self, name: str) -> psutil.Process:
+        """A service of this home's supervisor that lives."""
+        return psutil.Process(self.pid_of(name))
+
+    def kill_trainer(self) -> None:
+        """Kill the method's process; its keeper lives."""
+        self.until(lambda: trainers(self.home), "a trainer")
+        for process in trainers(self.home):
+            process.kill()
+        self.killed.append("trainer")
+
+    def kill_worker(self) -> None:
+        """Kill the worker and its work-horse; the trainer lives on."""
+        worker = self.service("worker")
+        for process in (*worker.children(), worker):
+            process.kill()
+        self.killed.append("worker")
+
+    def kill_service(self, name: str) -> None:
+        """Kill a service; the supervisor shall start it again."""
+        self.service(name).kill()
+        self.killed.append(name)
+
+
+def processes_of(home: Path) -> list[tuple[psutil.Process, str]]:
+    """Every living process that works for ``home``, with its command line."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("INTRASKILL_HOME") != str(home):
+                continue
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append((process, " ".join(process.cmdline())))
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def trainers(home: Path) -> list[psutil.Process]:
+    """The processes of the method that work for ``home``, without their keepers."""
+    return [p for p, line in processes_of(home) if "-m trainer" in line and "keeper" not in line]
+
+
+def end_all(folder: Path) -> None:
+    """Kill whatever still works for any home in ``folder``."""
+    for home in folder.iterdir():
+        for process, _line in processes_of(home):
+            process.kill()

@@ -1,0 +1,107 @@
+"""``manage.py up``: one command runs a home, and ends what it started and nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.homes import Running, end_all, manage, processes_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "homes"
+    folder.mkdir()
+    yield folder
+    end_all(folder)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def address_of(running: Running) -> str:
+    running.until_said("ready: ")
+    return running.output.split("ready: ")[1].split()[0]
+
+
+def test_it_serves_pages_prints_the_first_password_once_and_ends_clean(homes: Path) -> None:
+    home = homes / "one"
+    port = str(free_port())
+    up = Running.start(home, "up", INTRASKILL_PORT=port)
+    address = address_of(up)
+    assert address == f"http://127.0.0.1:{port}/"
+    with urllib.request.urlopen(f"{address}login/") as answer:
+        assert answer.status == 200
+    password = (home / "secrets" / "admin-password").read_text().strip()
+    assert f"first login: admin / {password}" in up.output
+    doctor = json.loads(manage(home, "doctor", "--json").stdout)
+    assert doctor["ok"], doctor
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(60) == 0
+    assert up.output.endswith("ended\n")
+    assert processes_of(home) == []
+    again = Running.start(home, "up", INTRASKILL_PORT=port)
+    assert address_of(again) == address
+    assert "first login" not in again.output
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(60) == 0
+
+
+def test_a_second_start_of_the_same_home_is_refused(homes: Path) -> None:
+    up = Running.start(homes / "one", "up", "--no-web")
+    up.until_said("ready")
+    second = manage(homes / "one", "up", "--no-web")
+    assert second.returncode == 2
+    assert f"already run by process {up.process.pid}" in second.stdout
+    assert up.process.poll() is None
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(60) == 0
+
+
+def test_two_homes_run_side_by_side_and_a_taken_port_is_said(homes: Path) -> None:
+    port = str(free_port())
+    one = Running.start(homes / "one", "up", INTRASKILL_PORT=port)
+    first = address_of(one)
+    two = Running.start(homes / "two", "up", INTRASKILL_PORT=port)
+    second = address_of(two)
+    assert f"port {port} is taken; using " in two.output
+    assert first != second
+    one.process.send_signal(signal.SIGINT)
+    assert one.process.wait(60) == 0
+    assert processes_of(homes / "one") == []
+    with urllib.request.urlopen(f"{second}login/") as answer:
+        assert answer.status == 200
+    assert json.loads(manage(homes / "two", "doctor", "--json").stdout)["ok"]
+    two.process.send_signal(signal.SIGINT)
+    assert two.process.wait(60) == 0
+
+
+@pytest.mark.chaos
+def test_services_that_are_killed_come_back(homes: Path) -> None:
+    up = Running.start(homes / "one", "up", INTRASKILL_PORT=str(free_port()))
+    address = address_of(up)
+    before = {name: up.pid_of(name) for name in ("queue", "worker", "reconciler", "web")}
+    for name in before:
+        up.kill_service(name)
+    up.until(lambda: all(up.pid_of(name) != pid for name, pid in before.items()), "new services")
+
+    def all_well() -> bool:
+        return bool(json.loads(manage(homes / "one", "doctor", "--json").stdout)["ok"])
+
+    up.until(all_well, "a healthy instance")
+    with urllib.request.urlopen(f"{address}login/") as answer:
+        assert answer.status == 200
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(60) == 0
+    assert processes_of(homes / "one") == []
