@@ -1,4 +1,4 @@
-"""``python -m trainer gate run | plan``: judge the chunks of a round."""
+"""``python -m trainer gate run | plan | fit | refit | power``: judge the chunks of a round."""
 
 from __future__ import annotations
 
@@ -6,32 +6,66 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trainer.cli.main import add_json_flag, print_json
+from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
 from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, load_config
+from trainer.errors import InputError
 from trainer.progress import listen_for_stop
+
+PROFILES = ("published", "standard")
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``gate``."""
+    """Add ``gate``. The statistics are imported by the commands, not by the parser."""
     group = subparsers.add_parser("gate", help="judge which chunks earn their place")
     commands = group.add_subparsers(dest="gate_command", required=True)
-
     run = commands.add_parser("run", help="carry a gate out, or continue it")
     run.add_argument("config", type=Path)
     run.set_defaults(func=run_run)
+    _register_plan(commands.add_parser("plan", help="show a gate's design; nothing is played"))
+    fit = commands.add_parser("fit", help="fit a finished gate again, as it was")
+    fit.add_argument("folder", type=Path)
+    fit.set_defaults(func=run_fit)
+    _register_refit(commands.add_parser("refit", help="judge a finished gate by other rules"))
+    _register_power(commands.add_parser("power", help="what a gate will be able to see"))
+    for command in commands.choices.values():
+        add_json_flag(command)
 
-    plan = commands.add_parser("plan", help="show the design of a gate; nothing is played")
+
+def _register_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--pool", type=Path, required=True)
     plan.add_argument("--split-file", type=Path, required=True)
     plan.add_argument("--split", default="val")
     plan.add_argument("--experiment-seed", type=int, default=DEFAULT_SEED)
     plan.add_argument("--mask-seed", type=int, default=DEFAULT_MASK_SEED)
-    plan.add_argument("--profile", choices=("published", "standard"), default="published")
+    plan.add_argument("--profile", choices=PROFILES, default="published")
     plan.add_argument("--sd", type=float, default=0.3, help="SD of a task difference in reward")
     plan.set_defaults(func=run_plan)
 
-    for command in (run, plan):
-        add_json_flag(command)
+
+def _register_refit(refit: argparse.ArgumentParser) -> None:
+    refit.add_argument("folder", type=Path)
+    refit.add_argument("--profile", choices=PROFILES, required=True)
+    refit.add_argument("--budget", type=int, help="active skill budget (default: the gate's)")
+    refit.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a standard threshold"
+    )
+    refit.add_argument("--out", type=Path, help="also write the report to this new file")
+    refit.set_defaults(func=run_refit)
+
+
+def _register_power(power: argparse.ArgumentParser) -> None:
+    power.add_argument("--tasks", type=int, required=True)
+    power.add_argument("--profile", choices=PROFILES, default="standard")
+    power.add_argument("--sd", type=float, help="SD of a task difference in reward")
+    power.add_argument("--gate", type=Path, help="take SD and slots from this finished gate")
+    power.add_argument("--pool", type=Path, help="take the slots from this candidate pool")
+    power.add_argument(
+        "--slots", "--chunks", dest="chunks", type=int, default=10, help="current chunks"
+    )
+    power.add_argument("--rewrites", type=int, nargs="*", default=[], help="of the first chunks")
+    power.add_argument("--additions", type=int, default=0)
+    power.add_argument("--effect", type=float, help="the effect one wishes to find")
+    power.set_defaults(func=run_power)
 
 
 def run_run(args: argparse.Namespace) -> int:
@@ -99,5 +133,72 @@ def run_plan(args: argparse.Namespace) -> int:
             profile=args.profile,
             sd=args.sd,
         )
+    )
+    return 0
+
+
+def run_fit(args: argparse.Namespace) -> int:
+    """Fit a gate under its own profile; exit code 1 when it does not come out as it was."""
+    from trainer.gate.refit import TOLERANCE, load_finished, refit
+
+    report = refit(load_finished(args.folder))
+    print_json(report)
+    return 0 if report["largest_difference"] <= TOLERANCE else EXIT_INCOMPLETE
+
+
+def run_refit(args: argparse.Namespace) -> int:
+    """Judge a gate by other rules; the gate itself is never written to."""
+    from trainer.files import write_json
+    from trainer.gate.refit import load_finished, refit
+
+    if args.out is not None and args.out.exists():
+        raise InputError("exists already", file=args.out, remedy="choose a new file")
+    report = refit(
+        load_finished(args.folder),
+        profile=args.profile,
+        budget=args.budget,
+        settings=_settings(args.set) if args.profile == "standard" else None,
+    )
+    if args.out is not None:
+        write_json(args.out, report)
+    print_json(report)
+    return 0
+
+
+def _settings(pairs: list[str]) -> Any:
+    from trainer.config import parse_config
+    from trainer.gate.standard.settings import StandardSettings
+
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise InputError("write thresholds as KEY=VALUE", field="--set", value=wrong[0])
+    values = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+    return parse_config(values, StandardSettings, file=Path("--set"))
+
+
+def run_power(args: argparse.Namespace) -> int:
+    """Print standard errors, detectable effects, rollouts needed and warnings."""
+    from trainer.gate.planner import imagined_layout, power_report
+    from trainer.gate.pool import load_pool
+    from trainer.gate.refit import difference_sd, load_finished
+    from trainer.gate.slots import build_layout
+
+    sd = args.sd
+    if args.gate is not None:
+        gate = load_finished(args.gate)
+        layout, sd = gate.layout, difference_sd(gate) if sd is None else sd
+    elif args.pool is not None:
+        layout = build_layout(load_pool(args.pool))
+    else:
+        layout = imagined_layout(args.chunks, args.rewrites, args.additions)
+    if sd is None or sd <= 0:
+        raise InputError(
+            "the SD of a task difference must be known",
+            field="--sd",
+            value=sd,
+            remedy="give --sd, or --gate with a finished gate",
+        )
+    print_json(
+        power_report(layout, tasks=args.tasks, sd=sd, profile=args.profile, effect=args.effect)
     )
     return 0
