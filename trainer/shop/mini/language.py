@@ -24,7 +24,6 @@ from trainer.shop.types import Task
 
 #: most words of one turn, the verb included, before ``<end>`` must come
 MAX_TURN_WORDS = 7
-MAX_QUERY_WORDS = MAX_TURN_WORDS - 1
 
 _WORD = re.compile(r"[#$]?[a-z0-9]+")
 _AXES = {**dict.fromkeys(COLOURS, "colour"), **dict.fromkeys(SIZES, "size")}
