@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from pathlib import Path
 from typing import Any
 
+from trainer.cli import shop_data
+from trainer.cli.shop_data import print_result, read_secret, world_of
 from trainer.errors import InputError
 from trainer.shop.profiles import PROFILES
 
@@ -16,6 +16,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command group to the trainer's parser."""
     group = subparsers.add_parser("shop", help="serve, replay and audit the shop; prepare its data")
     commands = group.add_subparsers(dest="shop_command", required=True)
+    _add_serve(commands)
     _add_replay(commands)
     _add_audit(commands)
     _add_generate(commands)
@@ -31,6 +32,23 @@ def _add_world(parser: argparse.ArgumentParser, *, default: str | None) -> None:
     parser.add_argument("--splits", type=Path, help="split file that belongs to the catalogue")
 
 
+def _add_serve(commands: Any) -> None:
+    parser = commands.add_parser("serve", help="serve the shop over HTTP")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=5700, help="0: any free port")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--slots", type=int, default=64, help="episodes at the same time")
+    parser.add_argument("--lease-ttl", type=float, default=600.0, help="seconds of silence")
+    parser.add_argument("--reset-wait", type=float, default=60.0, help="seconds before 429")
+    parser.add_argument("--token-env", help="variable with the token that clients must send")
+    parser.add_argument("--admin-token-env", help="variable with the token for admin calls")
+    parser.add_argument(
+        "--legacy-statuses", action="store_true", help="status codes of the published service"
+    )
+    _add_world(parser, default="compat")
+    parser.set_defaults(func=run_serve)
+
+
 def _add_replay(commands: Any) -> None:
     parser = commands.add_parser("replay", help="step through finished traces again and compare")
     parser.add_argument("trace", type=Path, help="JSON lines of traces, plain or gzip")
@@ -43,7 +61,7 @@ def _add_audit(commands: Any) -> None:
     parser = commands.add_parser("audit", help="count the tasks that can be won at all")
     parser.add_argument("--split", help="split to audit (default: every task)")
     _add_world(parser, default="standard")
-    parser.set_defaults(func=run_audit)
+    parser.set_defaults(func=shop_data.run_audit)
 
 
 def _add_generate(commands: Any) -> None:
@@ -52,7 +70,7 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument("--products", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--noise", type=float, default=0.0, help="probability of each noise kind")
-    parser.set_defaults(func=run_generate)
+    parser.set_defaults(func=shop_data.run_generate)
 
 
 def _add_clean(commands: Any) -> None:
@@ -64,7 +82,7 @@ def _add_clean(commands: Any) -> None:
     parser.add_argument("--validation-size", type=int, default=400)
     parser.add_argument("--test-size", type=int, default=400)
     parser.add_argument("--seed", type=int, default=20260829)
-    parser.set_defaults(func=run_clean)
+    parser.set_defaults(func=shop_data.run_clean)
 
 
 def _add_annotate(commands: Any) -> None:
@@ -75,17 +93,7 @@ def _add_annotate(commands: Any) -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--api-key-env", help="environment variable that holds the key")
     parser.add_argument("--workers", type=int, default=8)
-    parser.set_defaults(func=run_annotate)
-
-
-def _print(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-def _world(args: argparse.Namespace, profile: str) -> Any:
-    from trainer.shop.world import load_world
-
-    return load_world(profile, catalogue=args.catalogue, splits=args.splits)
+    parser.set_defaults(func=shop_data.run_annotate)
 
 
 def run_replay(args: argparse.Namespace) -> int:
@@ -99,104 +107,38 @@ def run_replay(args: argparse.Namespace) -> int:
             continue
         if world is None:
             recorded = trace.get("provenance", {}).get("environment", {})
-            world = _world(args, args.profile or recorded.get("profile", "compat"))
+            world = world_of(args, args.profile or recorded.get("profile", "compat"))
         episodes += 1
         steps += len(trace["steps"])
         difference = replay(world, trace)
         if difference is not None:
-            _print({"ok": False, "episodes": episodes, "first_difference": difference.to_record()})
+            print_result(
+                {"ok": False, "episodes": episodes, "first_difference": difference.to_record()}
+            )
             return 1
     if not episodes:
         raise InputError("no such episode", file=args.trace, field="--episode", value=args.episode)
-    _print({"ok": True, "episodes": episodes, "steps": steps, "first_difference": None})
+    print_result({"ok": True, "episodes": episodes, "steps": steps, "first_difference": None})
     return 0
 
 
-def run_audit(args: argparse.Namespace) -> int:
-    """Count winnable tasks and name those that nothing wins."""
-    from trainer.shop.data.audit import audit
+def run_serve(args: argparse.Namespace) -> int:
+    """Serve until stopped; the address is the first line of the output."""
+    from trainer.shop.service.serve import Address, serve
+    from trainer.shop.service.service import ServiceSettings
 
-    world = _world(args, args.profile)
-    task_ids = world.split(args.split) if args.split else tuple(sorted(world.tasks))
-    _print({"environment": world.identity(), "split": args.split, **audit(world, task_ids)})
-    return 0
-
-
-def run_generate(args: argparse.Namespace) -> int:
-    """Write a synthetic raw catalogue."""
-    from trainer.shop.data.cleaning import write_archive
-    from trainer.shop.synthetic import SyntheticSettings, generate_records
-
-    settings = SyntheticSettings(products=args.products, seed=args.seed, noise=args.noise)
-    sha256 = write_archive(args.out, generate_records(settings))
-    _print({"products": args.products, "data_sha256": sha256, "file": str(args.out)})
-    return 0
-
-
-def run_clean(args: argparse.Namespace) -> int:
-    """Clean a raw archive, build the persona splits, write everything with a manifest."""
-    from trainer.files import read_json, write_json
-    from trainer.shop.archive import Archive
-    from trainer.shop.data import build_splits, cleaning
-    from trainer.shop.data.annotation import Annotation
-
-    annotations, annotator = {}, None
-    if args.annotations:
-        document = read_json(args.annotations)
-        annotator = document["annotator"]
-        annotations = {row["task_id"]: Annotation(**row) for row in document["annotations"]}
-    manifest = cleaning.write_cleaned(
-        args.source,
-        args.out,
-        annotations=annotations,
-        annotator=annotator,
-        expected_sha256=args.sha256,
+    settings = ServiceSettings(
+        slots=args.slots,
+        lease_ttl=args.lease_ttl,
+        reset_wait=args.reset_wait,
+        token=read_secret(args.token_env),
+        admin_token=read_secret(args.admin_token_env),
+        legacy_statuses=args.legacy_statuses,
     )
-    policy = build_splits.SplitPolicy(
-        seed=args.seed, validation_size=args.validation_size, test_size=args.test_size
-    )
-    tasks = build_splits.persona_tasks(Archive(args.out / cleaning.ARCHIVE_NAME))
-    source = {
-        "cleaned_archive": cleaning.ARCHIVE_NAME,
-        "cleaned_archive_sha256": manifest["archive_sha256"],
-        "cleaned_data_sha256": manifest["data_sha256"],
-    }
-    splits = build_splits.build_splits(tasks, policy, source=source)
-    write_json(args.out / "splits.json", splits)
-    counts = {name: split["task_count"] for name, split in splits["splits"].items()}
-    _print({**manifest, "splits": counts})
-    return 0
+    world = world_of(args, args.profile)
 
+    def announce(host: str, port: int) -> None:
+        print_result({"address": f"http://{host}:{port}", **world.identity()})
 
-def run_annotate(args: argparse.Namespace) -> int:
-    """Annotate every persona task; finished answers survive an interruption."""
-    from trainer.files import write_json
-    from trainer.shop.archive import Archive
-    from trainer.shop.data.annotate import AnnotatorIdentity, PriceAnnotator, openai_ask
-
-    key = None
-    if args.api_key_env:
-        key = os.environ.get(args.api_key_env)
-        if key is None:
-            raise InputError("the variable is not set", field=args.api_key_env)
-    archive = Archive(args.source)
-    tasks = [
-        (number, task["instruction_simple"], task["instruction"])
-        for number, (record, task) in enumerate(
-            (record, task) for record in archive for task in record["instructions"]
-        )
-        if record.get("user_persona")
-    ]
-    identity = AnnotatorIdentity(archive.sha256, args.base_url, args.model)
-    cache = args.out.with_suffix(".cache.jsonl")
-    annotator = PriceAnnotator(openai_ask(args.base_url, args.model, key), identity, cache)
-    found = annotator.annotate(tasks, workers=args.workers)
-    write_json(
-        args.out,
-        {
-            "annotator": identity.record(),
-            "annotations": [annotation.to_record() for annotation in found.values()],
-        },
-    )
-    _print({"annotations": len(found), "file": str(args.out)})
-    return 0
+    address = Address(args.host, args.port, args.workers)
+    return serve(world, settings, address, announce=announce)

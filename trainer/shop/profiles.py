@@ -69,6 +69,8 @@ class ShopProfile:
         "generation_length",
         "context_limit",
     )
+    #: the service sends the persona even to those who did not ask for it
+    sends_persona_unasked: bool = False
     #: goals say which rule of the budget parser decided
     reports_budget_rule: bool = True
     #: rewards carry ``exact_option_match`` beside the fuzzy score
@@ -146,6 +148,7 @@ COMPAT = ShopProfile(
     budget_parser="instruction-budget-v1",
     type_terms="han-bigram-latin-number-v1",
     caller_terminations=("action_limit", "generation_length"),
+    sends_persona_unasked=True,
     reports_budget_rule=False,
 )
 

@@ -27,6 +27,11 @@ __all__ = [
 ]
 
 
+def encodable(text: str) -> str:
+    """``text`` with lone surrogates replaced, so that it can be written to any file or socket."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 class EpisodeOver(RuntimeError):
     """The caller stepped or terminated an episode that is finished or was never reset."""
 
@@ -67,13 +72,14 @@ class ShopSession:
     def step(self, action: Action) -> StepResult:
         """Carry out one action, or say why not."""
         self._require_open()
+        argument = encodable(action.argument)
         act = self._place.search if action.name == "search" else self._place.click
-        return self._finish_step(str(action), act(action.argument))
+        return self._finish_step(f"{action.name}[{argument}]", act(argument))
 
     def reject(self, text: str, reason: Reason) -> StepResult:
         """Count an action that could not be read; the page stays what it was."""
         self._require_open()
-        return self._finish_step(text, reason)
+        return self._finish_step(encodable(text), reason)
 
     def terminate(self, reason: TerminationReason) -> StepResult:
         """End without a purchase: zero score, the page stays what it was."""

@@ -1,0 +1,262 @@
+"""The client: towards our service, and towards one that behaves as the published one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.trainer.shop.service.conftest import Published, Start, small_world
+from trainer.errors import InputError
+from trainer.shop.client import ShopClient, ShopServiceError
+from trainer.shop.profiles import STANDARD
+from trainer.shop.remote import RemoteSession
+from trainer.shop.session import ShopSession
+from trainer.shop.types import Action
+
+PAGE = {"observation": "页面", "observation_state": {"observation_version": "v7"}}
+RESET = {**PAGE, "task_instruction": "买", "env_idx": 0, "lease_id": "a" * 32}
+
+
+def test_an_episode_over_http_equals_one_in_process(start: Start) -> None:
+    actions = [
+        Action("search", "洗衣机"),
+        Action("click", "932040992888"),
+        Action("click", "nonsense"),
+        Action("click", "颜色分类=白色"),
+        Action("click", "尺码=大号"),
+        Action("click", "buy now"),
+    ]
+    local = ShopSession(small_world(STANDARD), 0)
+    with ShopClient(start(STANDARD)) as client:
+        remote = RemoteSession(client, 0)
+        assert remote.reset() == local.reset()
+        assert remote.task.instruction_simple == local.task.instruction_simple
+        for action in actions:
+            assert remote.step(action) == local.step(action)
+        assert remote.done
+
+
+def test_termination_over_http_equals_one_in_process(start: Start) -> None:
+    local = ShopSession(small_world(STANDARD), 1)
+    with ShopClient(start(STANDARD), persona=False) as client:
+        remote = RemoteSession(client, 1)
+        assert remote.reset() == local.reset()
+        assert remote.terminate("context_limit") == local.terminate("context_limit")
+        remote.close()
+        remote.reset()
+
+
+def test_one_client_holds_one_lease(start: Start) -> None:
+    with ShopClient(start()) as client:
+        client.reset(0)
+        with pytest.raises(ShopServiceError, match="release it first"):
+            client.reset(1)
+        client.release()
+        client.reset(1)
+
+
+def test_a_step_needs_an_episode(start: Start) -> None:
+    with ShopClient(start()) as client, pytest.raises(ShopServiceError, match="no episode"):
+        client.step("search[x]")
+
+
+def test_errors_carry_status_and_code(start: Start) -> None:
+    with ShopClient(start()) as client, pytest.raises(ShopServiceError) as caught:
+        client.reset(99)
+    assert (caught.value.status, caught.value.code) == (404, "unknown_task")
+
+
+def test_tokens_are_sent(start: Start) -> None:
+    address = start(token="t")
+    with ShopClient(address, token="t") as client:
+        client.reset(0)
+    with ShopClient(address) as client, pytest.raises(ShopServiceError) as caught:
+        client.reset(0)
+    assert caught.value.status == 401
+
+
+def test_a_full_pool_is_waited_for(start: Start) -> None:
+    address = start(slots=1)
+    with ShopClient(address) as first, ShopClient(address) as second:
+        first.reset(0)
+        threading.Timer(0.3, first.release).start()
+        assert second.reset(1)["idx"] == 1
+
+
+def test_a_dead_client_gives_its_slot_back(start: Start) -> None:
+    address = start(slots=1, lease_ttl=0.2)
+    ShopClient(address).reset(0)
+    with ShopClient(address) as client:
+        time.sleep(0.25)
+        assert client.reset(1)["env_idx"] == 0
+
+
+class LossyProxy:
+    """Passes requests on and, when told, swallows one reply after it was made."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.removeprefix("http://").split(":")
+        self._target = (host, int(port))
+        self.lose = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        server = socket.create_connection(self._target)
+        with client, server:
+            while data := client.recv(1 << 16):
+                server.sendall(data)
+                while data and not _whole(data):
+                    more = client.recv(1 << 16)
+                    data += more
+                    server.sendall(more)
+                reply = b""
+                while not _whole(reply):
+                    reply += server.recv(1 << 16)
+                if self.lose:
+                    self.lose -= 1
+                    return
+                client.sendall(reply)
+
+    def stop(self) -> None:
+        self._listener.close()
+
+
+def _whole(message: bytes) -> bool:
+    head, end, body = message.partition(b"\r\n\r\n")
+    if not end:
+        return False
+    lengths = [int(h.split(b":")[1]) for h in head.split(b"\r\n") if b"ontent-Length" in h]
+    return len(body) >= (lengths[0] if lengths else 0)
+
+
+def test_lost_replies_to_reset_and_step_are_recovered(start: Start) -> None:
+    address = start(slots=1)
+    proxy = LossyProxy(address)
+    with ShopClient(proxy.address) as client:
+        client.health()
+        client._numbered = True
+        proxy.lose = 1
+        client.reset(0)
+        proxy.lose = 2
+        reply = client.step("search[洗衣机]")
+        assert reply["observation_state"]["page_type"] == "search_results"
+        proxy.lose = 1
+        reply = client.step("click[932040992888]")
+        assert reply["observation_state"]["page_type"] == "product_detail"
+        proxy.lose = 1
+        assert client.terminate("action_limit")["done"] is True
+    proxy.stop()
+
+
+def test_an_address_must_be_one() -> None:
+    with pytest.raises(InputError, match="http or https"):
+        ShopClient("localhost:5700")
+
+
+# --- the published service
+
+
+def client_of(service: Published) -> ShopClient:
+    return ShopClient(service.address)
+
+
+def test_the_published_service_gets_exactly_the_published_requests(
+    published_service: Published,
+) -> None:
+    end = {**PAGE, "done": True, "reward": 0.0, "termination_reason": "action_limit"}
+    published_service.replies = [
+        (200, {"result": RESET}),
+        (200, {"result": {**PAGE, "done": False, "reward": 0.0}}),
+        (200, {"result": end}),
+        (200, {"result": {"message": "ok"}}),
+    ]
+    with client_of(published_service) as client:
+        client.reset(19)
+        client.step("search[冰箱]")
+        client.terminate("action_limit")
+    lease = {"env_idx": 0, "lease_id": "a" * 32}
+    assert published_service.requests == [
+        {
+            "action": "reset",
+            "idx": 19,
+            "if_persona": True,
+            "include_private_goal": False,
+            "interaction_mode": "single_turn",
+        },
+        {"action": "interact", "response": "search[冰箱]", **lease},
+        {"action": "terminate", "termination_reason": "action_limit", **lease},
+        {"action": "release_one", **lease},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, {"result": {"error": "bad"}}),
+        (200, {"error": "bad"}),
+        (200, [1]),
+        (200, b"<html>"),
+        (500, b"<html>"),
+        (500, {"result": {}}),
+        (409, {"result": {"error": "stale"}}),
+        (200, {"result": {}}),
+        (200, {"result": {**RESET, "observation": 3}}),
+        (200, {"result": {**RESET, "observation_state": None}}),
+        (200, {"result": {**RESET, "observation_state": {}}}),
+        (200, {"result": {**RESET, "task_instruction": None}}),
+    ],
+)
+def test_a_bad_reset_reply_is_refused_and_never_sent_again(
+    published_service: Published, status: int, body: Any
+) -> None:
+    published_service.replies = [(status, body)]
+    with client_of(published_service) as client, pytest.raises(ShopServiceError):
+        client.reset(0)
+    assert len(published_service.requests) == 1
+
+
+def test_a_refused_termination_reason_is_noticed(published_service: Published) -> None:
+    published_service.replies = [
+        (200, {"result": RESET}),
+        (200, {"result": {**PAGE, "done": True, "termination_reason": "purchase"}}),
+        (200, {"result": {}}),
+    ]
+    with client_of(published_service) as client:
+        client.reset(0)
+        with pytest.raises(ShopServiceError, match="asked to end"):
+            client.terminate("generation_length")
+
+
+def test_release_forgets_the_lease_even_when_it_fails(published_service: Published) -> None:
+    published_service.replies = [
+        (200, {"result": RESET}),
+        (409, {"result": {"error": "stale"}}),
+        (200, {"result": RESET}),
+        (200, {"result": {}}),
+    ]
+    with client_of(published_service) as client:
+        client.reset(0)
+        with pytest.raises(ShopServiceError):
+            client.release()
+        client.reset(1)
+
+
+def test_an_unreachable_service_is_a_technical_failure() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with ShopClient(f"http://127.0.0.1:{port}") as client, pytest.raises(ShopServiceError):
+        client.reset(0)
