@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,18 @@ def standard(prepared: Path, out: Path, **changes: Any) -> Any:
     return settings(prepared, out, profile="standard", standard=profile, **changes)
 
 
-def test_a_standard_gate_adopts_keeps_and_retires_on_evidence(
-    prepared: Path, gate_dir: Path, world: World
-) -> None:
-    manifest = open_gate(standard(prepared, gate_dir), world, ScriptedPolicy()).run()
+@pytest.fixture(scope="module")
+def finished(prepared: Path, world: World) -> Path:
+    """A standard gate in one look."""
+    config = standard(prepared, prepared / "standard")
+    open_gate(config, world, ScriptedPolicy()).run()
+    return config.output_dir
+
+
+def test_a_standard_gate_adopts_keeps_and_retires_on_evidence(finished: Path) -> None:
+    manifest = read_json(finished / MANIFEST)
     assert manifest["status"] == "complete"
-    contributions = read_json(gate_dir / "contributions.json")
+    contributions = read_json(finished / "contributions.json")
     rows = {row["intervention_id"]: row for row in contributions["contributions"]}
     assert (rows["helps"]["decision"], rows["helps"]["status"]) == ("keep", "selected")
     assert (rows["harms"]["decision"], rows["harms"]["status"]) == ("retire", "retired")
@@ -44,7 +51,7 @@ def test_a_standard_gate_adopts_keeps_and_retires_on_evidence(
     assert rows["helps"]["p_randomisation"] < 0.02
     assert 0 < rows["helps"]["shrunk"] < rows["helps"]["coefficient"]
     assert rows["helps"]["decision_frequency"]["keep"] > 0.9
-    bank = parse_bank(read_json(gate_dir / "selected_skillbank.json"))
+    bank = parse_bank(read_json(finished / "selected_skillbank.json"))
     assert [chunk.skill_id for chunk in bank.chunks] == ["helps"]
     built = build_curriculum(
         bank, round_id="r", skill_free_probability=0.2, rho_min=0.2, rho_max=0.9
@@ -53,17 +60,14 @@ def test_a_standard_gate_adopts_keeps_and_retires_on_evidence(
     assert manifest["protocol"]["settings"]["retire_margin"] == 0.05
 
 
-def test_pairs_are_complementary_balanced_and_shuffled(
-    prepared: Path, gate_dir: Path, world: World
-) -> None:
-    open_gate(standard(prepared, gate_dir), world, ScriptedPolicy()).run()
-    rows = read_json(gate_dir / "mask_assignments.json")["assignments"]
+def test_pairs_are_complementary_balanced_and_shuffled(finished: Path) -> None:
+    rows = read_json(finished / "mask_assignments.json")["assignments"]
     masks = np.array([row["mask"] for row in rows])
     assert (masks[::2] + masks[1::2] == 1).all()
     assert masks.mean(axis=0).tolist() == [0.5, 0.5, 0.5]
     both = [row["included_chunk_ids"][:2] for row in rows if sum(row["mask"]) == 3]
     assert len({tuple(order) for order in both}) > 1
-    traces = {t["episode_id"]: t for t in read_jsonl(gate_dir / "traces.jsonl")}
+    traces = {t["episode_id"]: t for t in read_jsonl(finished / "traces.jsonl")}
     for row in rows:
         shown = [s["skill_id"] for s in traces[row["episode_id"]]["selected_skills"]]
         assert shown == row["included_chunk_ids"]
@@ -86,14 +90,13 @@ def test_bare_rollouts_may_cover_a_part_of_the_tasks(
 
 
 def test_an_interrupted_standard_gate_continues_to_the_same_documents(
-    prepared: Path, gate_dir: Path, world: World
+    prepared: Path, gate_dir: Path, world: World, finished: Path
 ) -> None:
-    whole, cut = (standard(prepared, gate_dir / name) for name in ("whole", "cut"))
-    open_gate(whole, world, ScriptedPolicy()).run()
+    cut = standard(prepared, gate_dir)
     with pytest.raises(KeyboardInterrupt):
         open_gate(cut, world, ScriptedPolicy(stop_after=3)).run()
     open_gate(cut, world, ScriptedPolicy()).run()
-    assert hashes(cut.output_dir) == hashes(whole.output_dir)
+    assert hashes(cut.output_dir) == hashes(finished)
     again = ScriptedPolicy()
     open_gate(cut, world, again).run()
     assert again.batches == 0
@@ -149,17 +152,15 @@ def test_a_refuted_selection_is_not_used(
     assert [row["status"] for row in rows] == ["held", "held", "not_adopted"]
 
 
-def test_half_a_pair_does_not_count(prepared: Path, gate_dir: Path, world: World) -> None:
-    config = standard(prepared, gate_dir)
-    open_gate(config, world, ScriptedPolicy()).run()
-    kept = list(read_jsonl(gate_dir / "traces.jsonl"))
-    (gate_dir / MANIFEST).unlink()
-    traces = [dict(trace) for trace in kept]
+def test_half_a_pair_does_not_count(
+    prepared: Path, gate_dir: Path, world: World, finished: Path
+) -> None:
+    shutil.copytree(finished, gate_dir)
+    traces = [dict(trace) for trace in read_jsonl(gate_dir / "traces.jsonl")]
     traces[5] = {**traces[5], "status": "failed", "final": None}
     write_jsonl(gate_dir / "traces.jsonl", traces)
-    gate = open_gate(config, world, ScriptedPolicy())
     with pytest.raises(IncompleteError, match="239 of 240 pairs"):
-        gate.judge()
-    loose = open_gate(standard(prepared, gate_dir, min_coverage=0.9), world, ScriptedPolicy())
-    judgement = loose.judge()
+        open_gate(standard(prepared, gate_dir), world, ScriptedPolicy()).judge()
+    loose = standard(prepared, gate_dir, min_coverage=0.9)
+    judgement = open_gate(loose, world, ScriptedPolicy()).judge()
     assert len(judgement.contributions["dropped_episode_ids"]) == 2
