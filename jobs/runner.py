@@ -23,7 +23,7 @@ from django.utils import timezone
 from intraskill_web.experiments.flow import advance
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
-from jobs import documents, environment, mirror, process
+from jobs import documents, environment, launchers, mirror, process
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
@@ -130,13 +130,22 @@ class _Run:
         """Start a command; None when a stop came first, which then ended the attempt."""
         configs = [self.plan.config_file(self.stage.kind, part.key) for part in command.parts]
         digest = fingerprint([sha256_file(path) for path in configs]) if configs else ""
+        env = environment.for_trainer()
+        argv = launchers.command_line(
+            [sys.executable, *TRAINER, *command.arguments, *map(str, configs)],
+            stage=self.stage.kind,
+            name=f"{self.stage.round.experiment.name}-{self.plan.round_id}",
+            state=self.plan.folder / f"ray-job-{command.key}.json",
+            cwd=settings.BASE_DIR,
+            environ=env,
+        )
         try:
             return process.start(
-                [sys.executable, *TRAINER, *command.arguments, *map(str, configs)],
+                argv,
                 cwd=settings.BASE_DIR,
                 log=self.attempt.log_file,
                 exit_file=exit_file,
-                env=environment.for_trainer(),
+                env=env,
                 register=lambda ref: self._register(command, ref, digest),
             )
         except _NotRegistered:
