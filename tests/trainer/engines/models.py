@@ -39,16 +39,33 @@ def conversation(prompt: str, noise_key: str) -> Conversation:
     return Conversation((Message("system", first), Message("user", rest)), noise_key)
 
 
-def episode(rng: random.Random, prompt: list[int], *, turns: int) -> TokenRecord:
+def turn(rng: random.Random) -> tuple[list[int], list[int]]:
+    """Some drawn words with their end, and a page that ends with the next ``<act>``."""
+    drawn = [*rng.choices(range(5, 50), k=rng.randint(1, 4)), TOKENIZER.end]
+    return drawn, [*rng.choices(range(5, 50), k=rng.randint(2, 9)), TOKENIZER.act]
+
+
+def record(prompt: list[int], turns: list[tuple[list[int], list[int]]]) -> TokenRecord:
     """Tokens as a policy would have left them, with made-up log-probabilities."""
-    ids, mask, log_probs = list(prompt), [0] * len(prompt), [0.0] * len(prompt)
-    for _ in range(turns):
-        drawn = rng.randint(1, 4)
-        ids += [*rng.choices(range(5, 50), k=drawn), TOKENIZER.end]
-        mask += [1] * (drawn + 1)
-        log_probs += [-3.0 * rng.random() - 1.0 for _ in range(drawn + 1)]
-        page = rng.randint(2, 9)
-        ids += [*rng.choices(range(5, 50), k=page), TOKENIZER.act]
-        mask += [0] * (page + 1)
-        log_probs += [0.0] * (page + 1)
+    luck = random.Random(str((prompt, turns)))
+    ids, mask = list(prompt), [0] * len(prompt)
+    for drawn, page in turns:
+        ids += [*drawn, *page]
+        mask += [1] * len(drawn) + [0] * len(page)
+    log_probs = [-3.0 * luck.random() - 1.0 if bit else 0.0 for bit in mask]
     return TokenRecord(tuple(ids), tuple(mask), tuple(log_probs))
+
+
+def episode(rng: random.Random, prompt: list[int], *, turns: int) -> TokenRecord:
+    """An episode that has nothing but its prompt in common with others."""
+    return record(prompt, [turn(rng) for _ in range(turns)])
+
+
+def siblings(rng: random.Random, prompt: list[int], count: int) -> list[TokenRecord]:
+    """Episodes that act alike for a while: each follows an earlier one for some of its turns."""
+    played: list[list[tuple[list[int], list[int]]]] = [[]]
+    for _ in range(count):
+        model = rng.choice(played)
+        kept = model[: rng.randint(0, len(model))]
+        played.append(kept + [turn(rng) for _ in range(rng.randint(0 if kept else 1, 3))])
+    return [record(prompt, turns) for turns in played[1:]]

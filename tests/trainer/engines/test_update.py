@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.trainer.engines.models import TOKENIZER, episode, small_model, text
+from tests.trainer.engines.models import (
+    TOKENIZER,
+    episode,
+    record,
+    siblings,
+    small_model,
+    text,
+)
 from trainer.engines.local.loss import ClipRange, LossSums, micro_batches, summed_loss
 from trainer.engines.local.model import TinyTransformer
 from trainer.engines.local.update import Learner, UpdateSettings
@@ -23,10 +30,17 @@ def groups(count: int, size: int = 4, *, seed: int = 0) -> list[TrainingEpisode]
     episodes = []
     for _ in range(count):
         prompt = TOKENIZER.prompt([text(rng, rng.randint(2, 30))])
-        for _ in range(size):
-            tokens = episode(rng, prompt, turns=rng.randint(1, 5))
-            episodes.append(TrainingEpisode(tokens, rng.uniform(-1, 1)))
+        records = [episode(rng, prompt, turns=rng.randint(1, 5)) for _ in range(size)]
+        episodes += [TrainingEpisode(tokens, rng.uniform(-1, 1)) for tokens in records]
     return episodes
+
+
+def alike(count: int, size: int = 8, *, seed: int = 0) -> list[TrainingEpisode]:
+    """Groups whose siblings share turns as well, some of them everything."""
+    rng = random.Random(seed)
+    prompts = [TOKENIZER.prompt([text(rng, rng.randint(2, 30))]) for _ in range(count)]
+    records = [tokens for prompt in prompts for tokens in siblings(rng, prompt, size)]
+    return [TrainingEpisode(tokens, rng.uniform(-1, 1)) for tokens in records]
 
 
 def near_the_policy(
@@ -87,10 +101,14 @@ def gradients(model: TinyTransformer) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.6])
-def test_loss_and_gradients_are_those_of_the_definition(shift: float) -> None:
+@pytest.mark.parametrize(
+    ("given", "shift"), [(groups(5), 0.0), (groups(5), 0.6), (alike(3), 0.0), (alike(3), 0.6)]
+)
+def test_loss_and_gradients_are_those_of_the_definition(
+    given: list[TrainingEpisode], shift: float
+) -> None:
     model = small_model()
-    episodes = [near_the_policy(model, item, shift) for item in groups(5)]
+    episodes = [near_the_policy(model, item, shift) for item in given]
     plain = plain_loss(model, episodes)
     model.zero_grad(set_to_none=True)
     plain.backward()
@@ -128,9 +146,9 @@ def test_a_worked_example() -> None:
     assert metrics.entropy == pytest.approx(-even, abs=1e-5)
 
 
-def test_siblings_share_their_prompt_and_nothing_else() -> None:
+def test_siblings_that_share_computation_do_not_share_results() -> None:
     model = small_model()
-    episodes = groups(3)
+    episodes = alike(2)
     alone = [packed_gradients(model, [item]) for item in episodes]
     counts = [sum(item.tokens.loss_mask) for item in episodes]
     loss, together = packed_gradients(model, episodes, size=12)
@@ -139,6 +157,19 @@ def test_siblings_share_their_prompt_and_nothing_else() -> None:
     for name, gradient in together.items():
         parts = [found[name] * count for (_, found), count in zip(alone, counts, strict=True)]
         torch.testing.assert_close(sum(parts) / sum(counts), gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_what_siblings_have_in_common_is_computed_once() -> None:
+    prompt = [1, *range(10, 20), TOKENIZER.act]
+    turns = [([20 + n, TOKENIZER.end], [30, 31, TOKENIZER.act]) for n in range(4)]
+    paths = ([0, 1, 2], [0, 1, 2], [0, 1, 3], [0, 2])
+    episodes = [TrainingEpisode(record(prompt, [turns[n] for n in path]), 1.0) for path in paths]
+    (batch,) = micro_batches(episodes, 8)
+    # prompt to before <act>; turn 0, 1 and 2: <act>, two sampled, two of the page, an input each;
+    # an episode's last turn: <act> and the first of its two sampled tokens
+    assert len(batch.packed.tokens) == 11 + 5 + 5 + 2 + 2 + 2
+    assert len(batch.packed.targets) == 2 * sum(map(len, paths))
+    assert len(batch.packed.asked) == 2 * len({tuple(p[:n]) for p in paths for n in (1, 2, 3)})
 
 
 def test_micro_batches_hold_whole_groups_and_change_nothing() -> None:

@@ -70,8 +70,7 @@ class LossSums:
 def micro_batches(episodes: Sequence[TrainingEpisode], size: int) -> Iterator[MicroBatch]:
     """The episodes that carry a gradient: whole groups of siblings, about ``size`` at once.
 
-    Siblings are those with the same prompt. Groups with prompts of similar length go together, and
-    siblings lie in order of their length, so that attention has little to pad.
+    Siblings are those with the same prompt; groups with prompts of similar length go together.
     """
     groups: dict[bytes, list[tuple[Piece, float, Tensor]]] = {}
     for episode in episodes:
@@ -80,13 +79,13 @@ def micro_batches(episodes: Sequence[TrainingEpisode], size: int) -> Iterator[Mi
             piece = Piece.of(episode.tokens)
             old = torch.tensor([episode.tokens.log_probs[place] for place in piece.sampled])
             row = (piece, episode.advantage, old)
-            groups.setdefault(piece.prompt.tobytes(), []).append(row)
+            groups.setdefault(piece.part(0), []).append(row)
     waiting: list[tuple[Piece, float, Tensor]] = []
-    for group in sorted(groups.values(), key=lambda group: len(group[0][0].prompt)):
+    for group in sorted(groups.values(), key=lambda group: group[0][0].cuts[1]):
         if waiting and len(waiting) + len(group) > size:
             yield _micro_batch(waiting)
             waiting = []
-        waiting += sorted(group, key=lambda row: len(row[0].tokens))
+        waiting += group
     if waiting:
         yield _micro_batch(waiting)
 
@@ -102,14 +101,13 @@ def summed_loss(
     """The loss of the micro-batch, summed over its tokens; what was seen is added to ``sums``."""
     logits = model.logits(asked_states(model, batch.packed)) / temperature
     log_probs = torch.log_softmax(logits, dim=-1)
-    chosen = log_probs.gather(-1, batch.packed.targets.unsqueeze(-1)).squeeze(-1)
-    moved = chosen - batch.old
+    moved = log_probs[batch.packed.answers, batch.packed.targets] - batch.old
     ratio = moved.exp()
     free = -ratio * batch.advantages
     bound = -ratio.clamp(clip.low, clip.high) * batch.advantages
     loss = torch.maximum(free, bound).sum()
     with torch.no_grad():
-        entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
+        entropy = -(log_probs.exp() * log_probs).sum(dim=-1)[batch.packed.answers]
         sums.add(loss, bound > free, entropy, moved)
     return loss
 
