@@ -190,6 +190,39 @@ def test_a_prompt_is_computed_once_for_all_its_siblings(
     assert sorted(pieces) == sorted(length + 1 for length in lengths[::4])  # <s>, without <act>
 
 
+def test_episodes_are_computed_together_until_they_differ(
+    feeds: list[tuple[KeyValueCache, list[int], list[int]]],
+) -> None:
+    policy = LocalPolicy(small_model(), TOKENIZER)
+    prompt = text(random.Random(1), 9)
+    twins = [conversation(prompt, key) for key in ("a", "a", "b")]
+    batch = policy.begin(twins)
+    first, second, third = batch.generate(range(3), [()] * 3)
+    assert first == second != third
+    batch.extend({row: (Message("user", "w1 w2"),) for row in range(3)})
+    feeds.clear()
+    batch.generate(range(3), [()] * 3)
+    assert len(feeds[0][1]) == 2  # the twins, and the other one
+    batch.extend({0: (Message("user", "w1"),), 1: (Message("user", "w3"),)})
+    feeds.clear()
+    turns = batch.generate((0, 1), [(), ()])
+    assert feeds[0][1] == [0, 1]
+    for row, turn in enumerate(turns):
+        expected = full_log_probs(policy, batch.tokens(row))[-len(turn.log_probs) :]
+        assert turn.log_probs == pytest.approx(expected, abs=1e-5)
+
+
+def test_rows_may_be_asked_one_at_a_time() -> None:
+    policy = LocalPolicy(small_model(), TOKENIZER)
+    conversations = prompts(4)
+    together = policy.begin(conversations).generate(range(4), [()] * 4)
+    batch = policy.begin(conversations)
+    apart = {row: batch.generate([row], [()])[0] for row in (2, 0, 3, 1)}
+    for row, turn in enumerate(together):
+        assert apart[row].token_ids == turn.token_ids
+        assert apart[row].log_probs == pytest.approx(turn.log_probs, abs=1e-5)
+
+
 def test_finished_rows_make_room_and_their_cache_is_used_again(
     feeds: list[tuple[KeyValueCache, list[int], list[int]]],
 ) -> None:

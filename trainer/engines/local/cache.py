@@ -41,23 +41,21 @@ class KeyValueCache:
         self.lengths: Ids = np.zeros(rows, dtype=np.int64)
         self._last: Ids = np.full((rows, 2), PAD_ID)
         self._device = model.cosines.device
-        self._store = torch.zeros(
-            (config.layers, rows, self.context, 2, config.heads, config.head_width),
-            device=self._device,
-        )
+        shape = (config.layers, rows, self.context, 2, config.heads, config.head_width)
+        # NumPy's zeros take no memory until they are written; torch's do at once.
+        self._store = torch.from_numpy(np.zeros(shape, dtype=np.float32)).to(self._device)
 
     def clear(self) -> None:
         """Forget every sequence."""
         self.lengths[:] = 0
         self._last[:] = PAD_ID
 
-    def copy(self, sources: Sequence[int], targets: Sequence[int]) -> None:
-        """Make each row of ``targets`` equal to the row of ``sources`` beside it."""
-        for source, target in zip(sources, targets, strict=True):
-            filled = int(self.lengths[source])
-            self._store[:, target, :filled] = self._store[:, source, :filled]
-        self.lengths[targets] = self.lengths[sources]
-        self._last[targets] = self._last[sources]
+    def copy(self, source: int, target: int) -> None:
+        """Make row ``target`` equal to row ``source``."""
+        filled = int(self.lengths[source])
+        self._store[:, target, :filled] = self._store[:, source, :filled]
+        self.lengths[target] = filled
+        self._last[target] = self._last[source]
 
     @torch.no_grad()
     def feed(self, rows: Sequence[int], pieces: Sequence[Sequence[int]]) -> Tensor:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trainer.config import OptimiserConfig, PolicyConfig
 from trainer.engines.local.checkpoint import (
@@ -36,6 +37,7 @@ def load_policy(
     """
     count = use_threads(threads).threads
     loaded = load_checkpoint(checkpoint, catalogue_sha256=world.identity()["catalogue_sha256"])
+    _spare_the_collector()
     return LocalPolicy(loaded.model, loaded.tokenizer, Sampling(temperature, max_new_tokens)), count
 
 
@@ -51,6 +53,12 @@ def update_settings(config: OptimiserConfig, *, temperature: float) -> UpdateSet
         micro_batch=config.micro_batch,
         temperature=temperature,
     )
+
+
+def _spare_the_collector() -> None:
+    """Keep the world out of garbage collections: walking through it costs a third of a rollout."""
+    gc.collect()
+    gc.freeze()
 
 
 class LocalEngine:
@@ -72,10 +80,11 @@ class LocalEngine:
         world: World,
         *,
         threads: int | None = None,
-    ) -> LocalEngine:
+    ) -> Self:
         """The engine at the starting checkpoint. Raises InputError when that cannot be used."""
         count = use_threads(threads).threads
         catalogue = world.identity()["catalogue_sha256"]
+        _spare_the_collector()
         return cls(
             load_checkpoint(policy.checkpoint, catalogue_sha256=catalogue),
             Sampling(policy.temperature, policy.max_new_tokens),
