@@ -249,3 +249,11 @@ def test_the_t_interval_uses_the_degrees_of_freedom() -> None:
     low, high = fit.interval()
     half = stats.t.ppf(0.975, 25) * fit.standard_error
     assert (high - low) / 2 == pytest.approx(half)
+
+
+def test_resampling_starts_from_the_adjusted_differences() -> None:
+    data = pairs(n=300, noise=0.4, bare=300)
+    found = analyse(LAYOUT, data, StandardSettings())
+    refitted = np.linalg.lstsq(data.signs, found.adjusted_gains, rcond=None)[0]
+    assert refitted == pytest.approx(found.beta, abs=1e-12)
+    assert not np.allclose(found.adjusted_gains, data.gains[:, 1])

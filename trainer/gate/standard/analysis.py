@@ -33,6 +33,11 @@ class Analysis:
         """Their covariance (k, k)."""
         return np.asarray(self.fit.covariance[self.pairs.reward])
 
+    @property
+    def adjusted_gains(self) -> Array:
+        """Task differences in reward (n,) less what the bare outcome explains of them."""
+        return np.asarray(self.fit.residuals[:, self.pairs.reward] + self.pairs.signs @ self.beta)
+
 
 def analyse(
     layout: Layout, pairs: Pairs, settings: StandardSettings, *, spent: float = 1.0

@@ -74,10 +74,10 @@ def inference_document(
     pairs, fit, at = analysis.pairs, analysis.fit, analysis.pairs.reward
     limits = Thresholds.of(settings, fit.degrees_of_freedom)
     p_random = randomisation_p(
-        pairs.signs, pairs.gains[:, at], analysis.beta, redraws=settings.redraws, label=label
+        pairs.signs, analysis.adjusted_gains, analysis.beta, redraws=settings.redraws, label=label
     )
     resampled = resampled_effects(
-        pairs.signs, pairs.gains[:, at], resamples=settings.bootstrap, label=label
+        pairs.signs, analysis.adjusted_gains, resamples=settings.bootstrap, label=label
     )
     frequency = decision_frequency(resampled, analysis.covariance, Roles.of(layout), limits)
     low, high = fit.interval()
