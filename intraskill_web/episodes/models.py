@@ -42,7 +42,7 @@ class Episode(models.Model):
     sample_id = models.PositiveIntegerField(default=0)
     task_id = models.PositiveIntegerField()
     split = models.CharField(max_length=8)
-    treatment_mode = models.CharField(max_length=16, blank=True)  # skill_free | assisted | …
+    treatment_mode = models.CharField(max_length=32, blank=True)  # skill_free | assisted | …
     skill_ids = models.JSONField(default=list)  # shown, in the order of the prompt
     skill_count = models.PositiveSmallIntegerField(default=0)
     reward = models.FloatField(null=True, blank=True)
@@ -62,7 +62,7 @@ class Episode(models.Model):
     protocol_errors = models.PositiveIntegerField(default=0)
     advantage = models.FloatField(null=True, blank=True)
     admitted = models.BooleanField(null=True, blank=True)  # its group was trained on
-    triage = models.CharField(max_length=32, blank=True)  # of its group
+    triage = models.CharField(max_length=48, blank=True)  # of its group
     error = models.CharField(max_length=300, blank=True)
     instruction = models.TextField(blank=True)
     path = models.CharField(max_length=300)  # of the trace file, in the experiment's folder

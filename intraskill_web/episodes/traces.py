@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from intraskill_web.episodes.models import Episode
 from trainer.errors import InputError
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_trace(episode: Episode) -> dict[str, Any]:
@@ -27,9 +30,21 @@ def read_trace(episode: Episode) -> dict[str, Any]:
         trace = json.loads(line)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"the trace is not JSON: {error}", file=episode.path) from error
+    trace = printable(trace)
     if not isinstance(trace, dict):
         raise InputError("the trace is not an object", file=episode.path, value=episode.line)
     return trace
+
+
+def printable(value: Any) -> Any:
+    """``value`` with every lone surrogate, which no answer can carry, as a question mark."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if SURROGATE.search(value) else value
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(key): printable(item) for key, item in value.items()}
+    return value
 
 
 def _line(path: Path, number: int) -> bytes | None:

@@ -1,4 +1,5 @@
-"""One made experiment for all tests of a module, in a transaction that is rolled back at its end."""
+"""One made experiment for all tests of a module, in a transaction that is rolled back at its
+end."""
 
 from __future__ import annotations
 
@@ -29,6 +30,14 @@ def made(django_db_setup: None, django_db_blocker: object) -> Iterator[Made]:
         yield experiment
         transaction.set_rollback(True)
         shutil.rmtree(experiment.experiment.folder)
+
+
+@pytest.fixture(autouse=True)
+def undone(request: pytest.FixtureRequest) -> None:
+    """What a test changes in the made experiment is rolled back to a savepoint after it."""
+    if "made" in request.fixturenames:
+        request.getfixturevalue("made")
+        request.getfixturevalue("db")
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""A number that counts episodes opens exactly these: the link's list is as long as the page says."""
+"""A number that counts episodes opens exactly these: the link's list is as long as the page
+says."""
 
 from __future__ import annotations
 
@@ -67,8 +68,9 @@ def test_the_scores_of_the_checkpoints(made: Made, viewer_client: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/experiments/demo/", "/experiments/demo/rounds/0/", "/experiments/demo/rounds/0/gate/"]
-)  # fmt: skip
+    "path",
+    ["/", "/experiments/demo/", "/experiments/demo/rounds/0/", "/experiments/demo/rounds/0/gate/"],
+)
 def test_every_link_of_a_page_leads_somewhere(made: Made, viewer_client: Client, path: str) -> None:
     for href in own_links(viewer_client.get(path).content.decode()):
         assert viewer_client.get(href).status_code == 200, href

@@ -115,12 +115,25 @@ def test_what_does_not_exist_is_a_404(made: Made, viewer_client: Client, path: s
 @pytest.mark.parametrize(
     ("path", "first"),
     [
-        ("/experiments/demo/?format=csv&panel=survival", "skill_id,round,coefficient,low,high,status"),
-        ("/experiments/demo/rounds/0/panels/outcome/?format=csv", "step,episodes,scored,success_rate,reward_mean,groups"),
-        ("/experiments/demo/rounds/0/gate/?format=csv", "rank,intervention_id,logical_chunk_id,operation,coefficient,se,low,high,status,with_n,without_n"),
-        ("/experiments/demo/skills/0/?format=csv", "order,skill_id,title,effect,rho,content_sha256,content"),
+        (
+            "/experiments/demo/?format=csv&panel=survival",
+            "skill_id,round,coefficient,low,high,status",
+        ),
+        (
+            "/experiments/demo/rounds/0/panels/outcome/?format=csv",
+            "step,episodes,scored,success_rate,reward_mean,groups",
+        ),
+        (
+            "/experiments/demo/rounds/0/gate/?format=csv",
+            "rank,intervention_id,logical_chunk_id,operation,coefficient,se,low,high,status,"
+            "with_n,without_n",
+        ),
+        (
+            "/experiments/demo/skills/0/?format=csv",
+            "order,skill_id,title,effect,rho,content_sha256,content",
+        ),
     ],
-)  # fmt: skip
+)
 def test_charts_have_a_csv_twin(made: Made, viewer_client: Client, path: str, first: str) -> None:
     response = viewer_client.get(path)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
@@ -134,8 +147,13 @@ def test_the_round_twin_has_the_keys_of_the_command(made: Made, viewer_client: C
     assert {"experiment", "round", "state", "stages"} <= data.keys()
     assert {"stage", "state", "attempt", "done", "total", "eta_seconds"} <= data["stages"][1].keys()
     assert [s["stage"] for s in data["stages"]] == [
-        "freeze", "train", "analyse", "validate", "gate", "select",
-    ]  # fmt: skip
+        "freeze",
+        "train",
+        "analyse",
+        "validate",
+        "gate",
+        "select",
+    ]
 
 
 def test_the_title_tells_the_progress(made: Made, viewer_client: Client) -> None:

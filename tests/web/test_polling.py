@@ -1,4 +1,5 @@
-"""A poll without news is a 304; with news it brings fragments, and only what changed has a new token."""
+"""A poll without news is a 304; with news it brings fragments, and only what changed has a new
+token."""
 
 from __future__ import annotations
 

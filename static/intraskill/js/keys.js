@@ -24,7 +24,7 @@ document.addEventListener("keydown", (event) => {
     case "n": go("a[rel=next]"); break;
     case "p": go("a[rel=prev]"); break;
     case "Enter":
-      if (document.activeElement === document.body) items()[at]?.querySelector("a")?.click();
+      if (!event.target.closest("a, button, summary, [tabindex]")) items()[at]?.querySelector("a")?.click();
       break;
   }
 });

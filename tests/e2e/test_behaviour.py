@@ -1,0 +1,180 @@
+"""What the scripts do: keys, theme, language, confirmation, polling, the followed log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from intraskill_web.experiments.models import Experiment, Stage
+from tests.web.factories import Made
+
+ROUND = "/experiments/demo/rounds/1/"
+
+
+def test_the_theme_is_switched_and_remembered(made: Made, visit: Any) -> None:
+    page = visit().open("/")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("[data-theme-toggle]").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert after != before
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after
+
+
+def test_the_language_is_switched_and_the_page_stays(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    page.get_by_role("button", name="切换到中文").click()
+    assert page.url.endswith(ROUND)
+    assert page.locator("h1").inner_text() == "第 1 轮"
+    page.get_by_role("button", name="Switch to English").click()
+    assert page.locator("h1").inner_text() == "Round 1"
+
+
+def test_everything_can_be_reached_by_keyboard(made: Made, visit: Any) -> None:
+    page = visit().open("/")
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Skip to content"
+    page.locator("body").press("/")
+    assert page.locator(":focus").get_attribute("name") == "q"
+    page.locator(":focus").press("?")
+    assert not page.locator("#help").is_visible()
+    page.locator(":focus").blur()
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/experiments/demo/")
+
+
+def test_turns_and_episodes_by_key(made: Made, visit: Any) -> None:
+    visitor = visit()
+    page = visitor.open("/episodes/?experiment=demo&purpose=train&step=1")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator("tr.on a.nm").get_attribute("href")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{second}")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.locator(".turn.on").get_attribute("id") == "t1"
+    first = page.url
+    page.keyboard.press("n")
+    page.wait_for_url(lambda url: url != first)
+    page.keyboard.press("p")
+    page.wait_for_url(first)
+
+
+def test_stopping_asks_first(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    page.get_by_role("button", name="Stop round").click()
+    dialog = page.locator("#confirm-stop")
+    assert dialog.is_visible()
+    assert Stage.objects.filter(state="running").count() == 1
+    dialog.get_by_role("button", name="Keep running").click()
+    assert not dialog.is_visible()
+    page.get_by_role("button", name="Stop round").click()
+    dialog.get_by_role("button", name="Stop round").click()
+    page.wait_for_load_state()
+    assert page.locator(".toast").is_visible()
+    assert Stage.objects.filter(state="stopping").count() == 1
+
+
+def test_a_greyed_button_does_nothing_and_says_why(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    button = page.get_by_role("button", name="Resume")
+    button.click(force=True)
+    assert page.url.endswith(ROUND)
+    why = page.locator(f"#{button.get_attribute('aria-describedby')}")
+    assert why.inner_text() == "Train is running; stop it first"
+
+
+def poll(page: Any) -> int:
+    """Ask now instead of waiting for the timer; the status of the answer."""
+    with page.expect_response(lambda r: "part=live" in r.url) as answer:
+        page.evaluate("htmx.trigger(document.getElementById('poll'), 'poll')")
+    page.wait_for_timeout(50)
+    return int(answer.value.status)
+
+
+def test_a_poll_brings_progress_and_title_and_leaves_the_rest_alone(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    page.evaluate("document.querySelector('#r-outcome .card').dataset.mine = '1'")
+    page.evaluate("document.querySelector('#r-lane .lane').dataset.mine = '1'")
+    stage = Stage.objects.get(state="running")
+    stage.done += 1
+    stage.save()
+    assert poll(page) == 200
+    assert page.title().startswith(f"{stage.done}/")
+    assert page.locator("#r-lane [aria-current]").inner_text().count(f"{stage.done} of") == 1
+    assert page.locator("#r-outcome [data-mine]").count() == 1
+    assert page.locator("#r-lane [data-mine]").count() == 0
+    assert poll(page) == 304
+
+
+def test_a_poll_never_takes_away_an_open_dialog(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    page.get_by_role("button", name="Stop round").click()
+    experiment = Experiment.objects.get()
+    experiment.pause_after_stage = True
+    experiment.save()
+    assert poll(page) == 200
+    assert page.locator("#confirm-stop").is_visible()
+    page.locator("#confirm-stop").get_by_role("button", name="Keep running").click()
+    stage = Stage.objects.get(state="running")
+    stage.save()
+    assert poll(page) == 200
+    assert page.get_by_role("button", name="Do not pause").is_visible()
+
+
+def test_a_poll_keeps_what_was_scrolled(made: Made, visit: Any) -> None:
+    page = visit(320).open("/experiments/demo/")
+    page.evaluate("document.querySelector('#e-survival .scroll').scrollLeft = 20")
+    experiment = Experiment.objects.get()
+    experiment.rounds_planned += 1
+    experiment.save()
+    assert poll(page) == 200
+    assert page.evaluate("document.querySelector('#e-survival .scroll').scrollLeft") == 20
+
+
+def test_the_log_follows_until_the_reader_scrolls_up(made: Made, visit: Any) -> None:
+    attempt = made.attempts[-1]
+    page = visit().open(f"/jobs/attempts/{attempt.pk}/")
+    log = page.locator(".log")
+    with attempt.log_file.open("a") as handle:
+        handle.write("2026-01-01T00:00:00 INFO brand new line\n")
+    log.get_by_text("brand new line").wait_for()
+    assert log.evaluate("e => e.scrollHeight - e.scrollTop - e.clientHeight < 8")
+    log.evaluate("e => { e.scrollTop = 0; }")
+    button = page.locator("[data-follow]")
+    page.wait_for_function("document.querySelector('[data-follow]').textContent === 'Paused'")
+    button.click()
+    assert button.inner_text() == "Following"
+    assert log.evaluate("e => e.scrollHeight - e.scrollTop - e.clientHeight < 8")
+
+
+def test_ages_tick(made: Made, visit: Any) -> None:
+    attempt = made.attempts[-1]
+    attempt.heartbeat_at = timezone.now()
+    attempt.save()
+    page = visit().open("/jobs/")
+    first = page.locator("#q-now time").inner_text()
+    page.wait_for_function(
+        "t => document.querySelector('#q-now time').textContent !== t", arg=first
+    )
+    assert page.locator("#q-now time").inner_text().endswith("s ago")
+
+
+def test_the_zoom_page_draws_and_keeps_its_window_in_the_address(made: Made, visit: Any) -> None:
+    visitor = visit()
+    page = visitor.open("/experiments/demo/zoom/?metric=success_rate")
+    page.locator(".js-plotly-plot .scatterlayer .trace").first.wait_for()
+    assert page.locator("#zoom-count").inner_text().endswith("points")
+    page.evaluate("Plotly.relayout('zoom', {'xaxis.range[0]': 2, 'xaxis.range[1]': 4})")
+    page.wait_for_function("new URL(location.href).searchParams.get('x0') === '2'")
+    page.reload()
+    page.locator(".js-plotly-plot .scatterlayer .trace").first.wait_for()
+    assert page.evaluate("document.getElementById('zoom').layout.xaxis.range") == [2, 4]
+    assert visitor.faults == []

@@ -1,0 +1,128 @@
+"""The episode list: its whole state is the URL, what is not understood is said, pages go by key."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from intraskill_web.episodes.filters import PARAMETERS
+from intraskill_web.episodes.listing import PAGE
+from intraskill_web.episodes.models import Episode
+from tests.web.factories import Made
+
+
+def results(client: Client, query: str) -> dict:  # type: ignore[type-arg]
+    answer = client.get(f"/episodes/?{query}&format=json")
+    assert answer.status_code == 200, answer.content
+    return answer.json()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("query", "conditions"),
+    [
+        ("experiment=demo&round=0", {"round__number": 0}),
+        ("purpose=train&step=3", {"purpose": "train", "step": 3}),
+        ("purpose=retry&outcome=success", {"purpose": "retry", "success": True}),
+        ("treatment=skill_free", {"treatment_mode": "skill_free"}),
+        ("admitted=yes", {"admitted": True}),
+        ("group=5", {"group_index": 5}),
+        ("reward=1", {"reward": 1.0}),
+        ("reward=0.5..", {"reward__gte": 0.5}),
+        ("reward=..0.5&purpose=bare", {"reward__lte": 0.5, "purpose": "bare"}),
+        ("errors=1", {"protocol_errors__gte": 1}),
+        ("turns=4..6", {"turns__gte": 4, "turns__lte": 6}),
+        ("split=val&task=7", {"split": "val", "task_id": 7}),
+        ("q=BOTTLE", {"instruction__icontains": "bottle"}),
+    ],
+)
+def test_each_filter_finds_exactly_its_episodes(
+    made: Made, viewer_client: Client, query: str, conditions: dict[str, object]
+) -> None:
+    expected = Episode.objects.filter(**conditions).count()
+    assert expected > 0
+    assert results(viewer_client, query)["total"] == expected
+
+
+def test_with_and_without_a_chunk_share_out_the_episodes(made: Made, viewer_client: Client) -> None:
+    whole = results(viewer_client, "purpose=masked")["total"]
+    shown = sum("budget" in e.skill_ids for e in Episode.objects.filter(purpose="masked"))
+    assert results(viewer_client, "purpose=masked&chunk=budget")["total"] == shown
+    assert results(viewer_client, "purpose=masked&without=budget")["total"] == whole - shown
+
+
+def test_a_chunk_id_is_matched_whole(made: Made, viewer_client: Client) -> None:
+    assert results(viewer_client, "chunk=budge")["total"] == 0
+    assert results(viewer_client, "chunk=%25")["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("step=three", "three is not a whole number"),
+        ("purpose=none", "none is not one of train, retry"),
+        ("reward=high", "high is not a range"),
+        ("reward=..%00", "is not a range"),
+        ("chunk=a%22b", "is not a chunk id"),
+        ("outcome=maybe", "maybe is not one of"),
+    ],
+)
+def test_what_is_not_understood_is_said_and_lists_nothing(
+    made: Made, viewer_client: Client, query: str, words: str
+) -> None:
+    answer = viewer_client.get(f"/episodes/?{query}&format=json")
+    assert answer.status_code == 400
+    assert words in answer.json()["errors"][0]
+    assert answer.json()["results"] == []
+    assert words in viewer_client.get(f"/episodes/?{query}").content.decode().replace("&quot;", '"')
+
+
+def test_paging_meets_every_episode_once_forwards_and_back(
+    made: Made, viewer_client: Client
+) -> None:
+    query = "purpose=train&round=0"
+    seen: list[int] = []
+    page = results(viewer_client, query)
+    while True:
+        seen += [row["id"] for row in page["results"]]
+        if page["older"] is None:
+            break
+        page = results(viewer_client, f"{query}&before={page['older']}")
+    expected = list(
+        Episode.objects.filter(purpose="train", round__number=0)
+        .order_by("-pk")
+        .values_list("pk", flat=True)
+    )
+    assert seen == expected
+    back = results(viewer_client, f"{query}&after={seen[PAGE]}")
+    assert [row["id"] for row in back["results"]] == seen[:PAGE]
+    assert back["newer"] is None
+
+
+def test_every_filter_becomes_a_chip_that_can_be_removed(made: Made, viewer_client: Client) -> None:
+    text = viewer_client.get("/episodes/?experiment=demo&step=3&outcome=success").content.decode()
+    assert "Remove the filter step" in text
+    assert 'href="?experiment=demo&amp;outcome=success"' in text
+
+
+def test_an_empty_result_names_the_filter_that_costs_most(
+    made: Made, viewer_client: Client
+) -> None:
+    text = viewer_client.get("/episodes/?purpose=train&step=3&task=999999").content.decode()
+    assert "No episode matches" in text
+    assert "Without “task 999999” there would be" in text
+
+
+def test_neighbours_follow_the_list_one_came_from(made: Made, viewer_client: Client) -> None:
+    query = "experiment=demo&purpose=retry"
+    ids = [row["id"] for row in results(viewer_client, query)["results"]]
+    text = viewer_client.get(f"/episodes/{ids[1]}/?{query}").content.decode()
+    assert f"/episodes/{ids[0]}/?experiment=demo&amp;purpose=retry" in text
+    assert f"/episodes/{ids[2]}/?experiment=demo&amp;purpose=retry" in text
+    assert f"2 of {len(ids)}" in text
+
+
+def test_parameters_have_names_and_their_words_are_known() -> None:
+    for parameter in PARAMETERS.values():
+        assert str(parameter.name)
+        for value in parameter.words or {}:
+            parameter.parse(value)
