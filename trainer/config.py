@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from trainer.analyst.settings import AnalystSettings
 from trainer.canonical import fingerprint
 from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
+from trainer.engines.endpoint.settings import EndpointSettings
 from trainer.errors import InputError
 
 __all__ = ["Config", "ConfigPath", "Count", "Name", "Positive", "Probability"]  # for all settings
@@ -36,15 +37,24 @@ class WorldConfig(Config):
 class PolicyConfig(Config):
     """Which checkpoint acts, and how it samples.
 
-    ``threads`` null lets the engine time itself once at the start; what it chose is recorded and
-    used again on resume, because the thread count may change the last bits of a sum.
+    With engine ``endpoint`` a server named in ``endpoint`` acts, and ``checkpoint`` is the exported
+    folder whose weights it serves. ``threads`` null lets the engine time itself once at the start;
+    what it chose is recorded and used again on resume, because the thread count may change the last
+    bits of a sum.
     """
 
-    engine: Literal["local"] = "local"
+    engine: Literal["local", "endpoint"] = "local"
     checkpoint: ConfigPath
+    endpoint: EndpointSettings | None = None
     temperature: Positive = 1.0
     max_new_tokens: Count = 7
     threads: Count | None = None
+
+    @model_validator(mode="after")
+    def _a_server_is_named(self) -> PolicyConfig:
+        if (self.engine == "endpoint") != (self.endpoint is not None):
+            raise ValueError("endpoint must be set exactly when the engine is 'endpoint'")
+        return self
 
 
 class RolloutConfig(Config):

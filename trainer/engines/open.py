@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig, TrainConfig
+from trainer.engines.endpoint.settings import EndpointSettings
+from trainer.errors import InputError
 from trainer.files import read_json
 from trainer.grpo.engine import TrainingEngine
 from trainer.rollout.policy import Policy
@@ -30,6 +32,8 @@ def open_policy(config: PolicyConfig, world: World, *, folder: Path) -> OpenedPo
 
     Raises InputError when the checkpoint is missing, damaged or bound to another catalogue.
     """
+    if config.endpoint is not None:
+        return _open_endpoint(config, config.endpoint, world)
     from trainer.engines.local.engine import load_policy
 
     policy, threads = load_policy(
@@ -40,6 +44,26 @@ def open_policy(config: PolicyConfig, world: World, *, folder: Path) -> OpenedPo
         threads=recorded_threads(folder) or config.threads,
     )
     return OpenedPolicy(policy, {"threads": threads})
+
+
+def _open_endpoint(config: PolicyConfig, settings: EndpointSettings, world: World) -> OpenedPolicy:
+    from trainer.engines.endpoint.checkpoint import checkpoint_identity
+    from trainer.engines.endpoint.policy import EndpointPolicy
+
+    if world.language is not None:
+        raise InputError(
+            "a chat server calls functions, and this world speaks words",
+            field="policy.engine",
+            value=config.engine,
+            remedy=f"Choose another profile than {world.profile.name}",
+        )
+    policy = EndpointPolicy(
+        settings,
+        temperature=config.temperature,
+        max_new_tokens=config.max_new_tokens,
+        checkpoint=checkpoint_identity(config.checkpoint, settings),
+    )
+    return OpenedPolicy(policy, {})
 
 
 def open_training(config: TrainConfig, world: World) -> TrainingEngine:

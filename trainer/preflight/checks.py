@@ -11,7 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from trainer.canonical import fingerprint
-from trainer.config import ExperimentConfig, TrainConfig, WorldConfig
+from trainer.config import ExperimentConfig, PolicyConfig, TrainConfig, WorldConfig
+from trainer.engines.endpoint.checkpoint import checkpoint_identity
 from trainer.errors import InputError
 from trainer.files import read_json
 from trainer.gate.pool import load_pool
@@ -150,6 +151,20 @@ def splits(inputs: Inputs, config: ExperimentConfig) -> str:
                 remedy="Ask for fewer",
             )
     return ", ".join(f"{count} {name}" for name, count in sizes.items())
+
+
+def policy(inputs: Inputs, config: PolicyConfig) -> str:
+    """Which weights will act is known; a server is not asked."""
+    if config.endpoint is None:
+        return checkpoint(inputs, config.checkpoint)
+    if need_world(inputs).language is not None:
+        raise InputError(
+            "a chat server calls functions, and this world speaks words",
+            field="world.profile",
+            remedy="Choose another profile",
+        )
+    identity = checkpoint_identity(config.checkpoint, config.endpoint)
+    return f"{identity['checkpoint_id']} served as {config.endpoint.model}"
 
 
 def checkpoint(inputs: Inputs, folder: Path) -> str:

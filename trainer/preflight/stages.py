@@ -23,7 +23,7 @@ def training_checks(config: TrainConfig) -> list[NamedCheck]:
         ("curriculum_chunks", lambda inputs: checks.same_chunks(inputs, config)),
         ("contributions", lambda inputs: checks.contributions(inputs, config)),
         ("tasks", lambda inputs: checks.tasks(inputs, config)),
-        ("checkpoint", lambda inputs: checks.checkpoint(inputs, config.policy.checkpoint)),
+        ("checkpoint", lambda inputs: checks.policy(inputs, config.policy)),
         ("disk", lambda inputs: checks.disk(config.output_dir)),
     ]
 
@@ -33,7 +33,7 @@ def evaluation_checks(config: EvaluateConfig) -> list[NamedCheck]:
     listed: list[NamedCheck] = [
         ("world", lambda inputs: checks.world(inputs, config.world)),
         ("split", lambda inputs: checks.split(inputs, config.tasks.split)),
-        ("checkpoint", lambda inputs: checks.checkpoint(inputs, config.policy.checkpoint)),
+        ("checkpoint", lambda inputs: checks.policy(inputs, config.policy)),
         ("disk", lambda inputs: checks.disk(config.output_dir)),
     ]
     if config.skills.bank is not None:
@@ -59,7 +59,7 @@ def gate_checks(config: GateConfig) -> list[NamedCheck]:
         ("split", lambda inputs: checks.split(inputs, config.split)),
         ("candidate_pool", lambda inputs: checks.pool(config.candidate_pool)),
         ("bare_run", lambda inputs: checks.file(config.bare_run / "manifest.json")),
-        ("checkpoint", lambda inputs: checks.checkpoint(inputs, config.policy.checkpoint)),
+        ("checkpoint", lambda inputs: checks.policy(inputs, config.policy)),
         ("disk", lambda inputs: checks.disk(config.output_dir)),
     ]
 

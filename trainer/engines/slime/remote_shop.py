@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from trainer.engines.slime.http_library import http
+from trainer.http_library import http
 from trainer.rollout.episode import TechnicalFailure
 from trainer.shop.types import Action, Observation, StepResult, Task
 

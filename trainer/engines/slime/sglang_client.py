@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.engines.slime.http_library import http
+from trainer.http_library import http
 from trainer.rollout.episode import TechnicalFailure
 
 READ_TIMEOUT_S = 900.0
