@@ -67,7 +67,7 @@ class ShopSession:
         """Begin anew on the home page."""
         self._begin()
         self.done = False
-        return self._observe()
+        return self.observe()
 
     def step(self, action: Action) -> StepResult:
         """Carry out one action, or say why not."""
@@ -92,7 +92,8 @@ class ShopSession:
         if self.done:
             raise EpisodeOver("the episode is over or was not reset; call reset() first")
 
-    def _observe(self) -> Observation:
+    def observe(self) -> Observation:
+        """The current page again; nothing is counted."""
         state = self._place.state(self._last_action)
         return Observation(self.world.render(state), state)
 
@@ -104,7 +105,7 @@ class ShopSession:
             return self._purchase(record)
         if self.actions_taken >= self.max_actions:
             return self._end("action_limit", record)
-        return StepResult(self._observe(), False, 0.0, record)
+        return StepResult(self.observe(), False, 0.0, record)
 
     def _purchase(self, record: dict[str, Any]) -> StepResult:
         world, page = self.world, self._place.page
@@ -120,7 +121,7 @@ class ShopSession:
         )
         self.done, self.termination_reason = True, "purchase"
         return StepResult(
-            observation=self._observe(),
+            observation=self.observe(),
             done=True,
             reward=float(detail[world.profile.primary_reward]),
             feedback=record,
@@ -133,7 +134,7 @@ class ShopSession:
     def _end(self, reason: TerminationReason, record: dict[str, Any] | None) -> StepResult:
         self.done, self.termination_reason = True, reason
         return StepResult(
-            observation=self._observe(),
+            observation=self.observe(),
             done=True,
             reward=0.0,
             feedback=record,

@@ -18,7 +18,7 @@ def shop() -> World:
 
 
 def page(shop: World, *actions: str) -> str:
-    return session(shop, *actions)._observe().text
+    return session(shop, *actions).observe().text
 
 
 def test_home_has_the_search_capability_and_no_click_syntax(shop: World) -> None:
@@ -108,22 +108,22 @@ def test_no_page_contains_call_syntax_or_the_normalised_query(shop: World) -> No
 def test_at_most_a_hundred_values_are_displayed_and_all_can_be_clicked() -> None:
     many = product(axes={"颜色": {f"色{n}": 5 for n in range(130)}})
     opened = session(world([many]), "search:洗衣机", TARGET)
-    state = opened._observe().state
+    state = opened.observe().state
     assert len(state["available_options"]["颜色"]) == 100
     assert len(state["actions"]) == 2 + 130
-    assert opened._observe().text.count("色129") == 1
+    assert opened.observe().text.count("色129") == 1
 
 
 @pytest.mark.parametrize("key", ["goal", "reward", "reward_detail", "target_asin", "answer"])
 def test_private_fields_are_refused(shop: World, key: str) -> None:
-    state = {**session(shop)._observe().state, key: 1}
+    state = {**session(shop).observe().state, key: 1}
     for render in (text.render, budgeted_text.render):
         with pytest.raises(ValueError, match="private"):
             render(state)
 
 
 def test_unknown_pages_and_foreign_ids_are_refused(shop: World) -> None:
-    state = dict(session(shop, "search:洗衣机")._observe().state)
+    state = dict(session(shop, "search:洗衣机").observe().state)
     with pytest.raises(ValueError, match="unknown page"):
         text.render({**state, "page_type": "checkout"})
     with pytest.raises(ValueError, match="differ"):
@@ -134,7 +134,7 @@ def test_the_state_never_names_the_goal() -> None:
     secret = task(attributes=("秘密属性",), goal_options=("秘密颜色",), price_upper=4242)
     shop = world([product()], secret)
     for actions in ((), ("search:洗衣机",), ("search:洗衣机", TARGET)):
-        shown = session(shop, *actions)._observe()
+        shown = session(shop, *actions).observe()
         for private in ("秘密", "4242"):
             assert private not in shown.text
             assert private not in str(shown.state)
@@ -150,7 +150,7 @@ def crowded(profile_values: int) -> World:
 
 def test_the_budgeted_page_keeps_every_fact_once() -> None:
     opened = session(crowded(5), "search:洗衣机", TARGET, "尺码=M")
-    shown = opened._observe().text
+    shown = opened.observe().text
     assert shown.count("雾霾蓝加绒款3") == 1
     assert "￥5（已选规格）" in shown
     assert "规格 尺码（已选 M）：M" in shown
@@ -159,7 +159,7 @@ def test_the_budgeted_page_keeps_every_fact_once() -> None:
 
 def test_long_value_lists_are_cut_and_say_so_but_stay_clickable() -> None:
     opened = session(crowded(200), "search:洗衣机", TARGET)
-    page = opened._observe()
+    page = opened.observe()
     assert len(page.text) < 1200
     assert "…另有" in page.text
     assert "颜色=雾霾蓝加绒款199" in page.state["actions"]
@@ -171,10 +171,10 @@ def test_the_budgeted_text_is_much_shorter_than_the_published_one() -> None:
     pages = {}
     for profile in (COMPAT, STANDARD):
         opened = session(world(products, profile=profile), "search:洗衣机")
-        pages[profile.name] = len(opened._observe().text)
+        pages[profile.name] = len(opened.observe().text)
     assert pages["standard"] < 0.75 * pages["compat"]
 
 
 def test_a_refused_action_is_explained_in_the_budgeted_text() -> None:
-    shown = session(crowded(2), "search:洗衣机", "nowhere")._observe().text
+    shown = session(crowded(2), "search:洗衣机", "nowhere").observe().text
     assert "上次操作无效（unavailable_action）" in shown

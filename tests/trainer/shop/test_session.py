@@ -21,13 +21,13 @@ def shop() -> World:
 
 
 def actions(opened: ShopSession) -> list[str]:
-    state = opened._observe().state
+    state = opened.observe().state
     listed: list[str] = state["actions"]
     return listed
 
 
 def test_home_offers_search_and_nothing_to_click(shop: World) -> None:
-    state = session(shop)._observe().state
+    state = session(shop).observe().state
     assert (state["page_type"], state["search_available"], state["actions"]) == (
         "search_home",
         True,
@@ -37,7 +37,7 @@ def test_home_offers_search_and_nothing_to_click(shop: World) -> None:
 
 def test_results_offer_buttons_then_products_best_first(shop: World) -> None:
     opened = session(shop, "search:智能热洗洗衣机")
-    state = opened._observe().state
+    state = opened.observe().state
     assert state["page_type"] == "search_results"
     assert state["search_available"] is False
     assert state["actions"][:3] == ["back to search", "next >", TARGET]
@@ -47,7 +47,7 @@ def test_results_offer_buttons_then_products_best_first(shop: World) -> None:
 def test_page_two_of_forty_shows_ranks_twenty_one_to_forty() -> None:
     products = [product(f"{n:012d}", {}, title="冰箱") for n in range(1, 41)]
     opened = session(world(products), "search:冰箱", "next >")
-    state = opened._observe().state
+    state = opened.observe().state
     assert [item["rank"] for item in state["products"]] == list(range(21, 41))
     assert (state["rank_start"], state["rank_end"]) == (21, 40)
     assert "next >" not in state["actions"]
@@ -59,7 +59,7 @@ def test_page_two_of_forty_shows_ranks_twenty_one_to_forty() -> None:
 
 
 def test_a_search_without_hits_offers_only_the_way_back(shop: World) -> None:
-    state = session(shop, "search:zzz")._observe().state
+    state = session(shop, "search:zzz").observe().state
     assert state["actions"] == ["back to search"]
     assert (state["rank_start"], state["rank_end"], state["total_pages"]) == (0, 0, 1)
 
@@ -67,7 +67,7 @@ def test_a_search_without_hits_offers_only_the_way_back(shop: World) -> None:
 def test_no_more_than_150_results_in_eight_pages() -> None:
     products = [product(f"{n:012d}", {}, title="冰箱") for n in range(1, 200)]
     opened = session(world(products), "search:冰箱", *["next >"] * 7)
-    state = opened._observe().state
+    state = opened.observe().state
     assert (state["page"], state["total_pages"], state["rank_end"]) == (8, 8, 150)
     assert len(state["products"]) == 10
 
@@ -114,7 +114,7 @@ def test_values_shared_by_two_axes_stay_apart() -> None:
 
 
 def test_selected_and_missing_axes_are_reported(shop: World) -> None:
-    state = session(shop, "search:智能热洗洗衣机", TARGET, "尺码=大号")._observe().state
+    state = session(shop, "search:智能热洗洗衣机", TARGET, "尺码=大号").observe().state
     assert state["selected_options"] == {"尺码": "大号"}
     assert state["missing_option_axes"] == ["颜色分类"]
     assert state["options_complete"] is False
@@ -122,7 +122,7 @@ def test_selected_and_missing_axes_are_reported(shop: World) -> None:
 
 
 def test_the_resolved_price_is_shown_as_soon_as_it_is_known(shop: World) -> None:
-    state = session(shop, "search:智能热洗洗衣机", TARGET, "颜色分类=黑色")._observe().state
+    state = session(shop, "search:智能热洗洗衣机", TARGET, "颜色分类=黑色").observe().state
     assert state["selected_price"] == 2099
 
 
@@ -192,9 +192,9 @@ def test_an_axis_without_values_can_never_be_satisfied() -> None:
 
 def test_going_back_keeps_the_results_page_and_drops_the_selection(shop: World) -> None:
     opened = session(shop, "search:洗衣机", "next >")
-    first = opened._observe().state["products"][0]["asin"]
+    first = opened.observe().state["products"][0]["asin"]
     act(opened, first, "颜色分类=白色", "< prev")
-    assert opened._observe().state["page"] == 2
+    assert opened.observe().state["page"] == 2
     act(opened, first)
     assert opened.selected == {}
 
@@ -292,7 +292,7 @@ def test_an_unknown_task_is_a_clear_error(shop: World) -> None:
 @pytest.mark.parametrize("query", ["<r>", "<c> 家用电器", "<c>", "<a> x", "search_results"])
 def test_the_debug_prefixes_of_the_ancestor_are_plain_words(query: str) -> None:
     opened = session(world([product()], profile=COMPAT), f"search:{query}")
-    state = opened._observe().state
+    state = opened.observe().state
     assert state["page_type"] == "search_results"
     assert state["total_results"] <= 1
 
@@ -311,17 +311,17 @@ def test_mini_buys_open_axes_at_their_first_value() -> None:
 def test_mini_shows_hidden_attributes_once_asked() -> None:
     shop = world([product(hidden_attributes=("铜",))], profile=MINI)
     opened = session(shop, "search:智能热洗洗衣机", TARGET)
-    assert "hidden_attributes" not in opened._observe().state
+    assert "hidden_attributes" not in opened.observe().state
     assert "attributes" in actions(opened)
     act(opened, "attributes")
-    assert opened._observe().state["hidden_attributes"] == ["铜"]
+    assert opened.observe().state["hidden_attributes"] == ["铜"]
     assert "attributes" not in actions(opened)
 
 
 def test_mini_marks_products_that_were_opened() -> None:
     shop = world([product(), product("000000000001")], profile=MINI)
     opened = session(shop, "search:智能热洗洗衣机", TARGET, "< prev")
-    seen = {item["asin"]: item["seen"] for item in opened._observe().state["products"]}
+    seen = {item["asin"]: item["seen"] for item in opened.observe().state["products"]}
     assert seen == {TARGET: True, "000000000001": False}
 
 

@@ -19,7 +19,7 @@ def names(state: dict[str, Any]) -> list[str]:
 
 
 def test_home_offers_search_only() -> None:
-    (tool,) = tools_for(session(world([product()]))._observe().state)
+    (tool,) = tools_for(session(world([product()])).observe().state)
     assert tool["type"] == "function"
     parameters = tool["function"]["parameters"]
     assert parameters["required"] == ["query"]
@@ -29,7 +29,7 @@ def test_home_offers_search_only() -> None:
 
 
 def test_a_results_page_offers_click_with_every_action_as_enum() -> None:
-    state = session(world([product()]), "search:洗衣机")._observe().state
+    state = session(world([product()]), "search:洗衣机").observe().state
     (tool,) = tools_for(state)
     assert tool["function"]["name"] == "click"
     assert tool["function"]["parameters"]["properties"]["value"]["enum"] == state["actions"]
@@ -42,13 +42,13 @@ def test_search_stands_before_click() -> None:
 def test_a_terminal_page_offers_nothing() -> None:
     shop = world([product(axes={})])
     opened = session(shop, "search:洗衣机", TARGET, "buy now")
-    assert tools_for(opened._observe().state) == []
+    assert tools_for(opened.observe().state) == []
 
 
 def test_an_abridged_page_lists_no_values_in_its_schema() -> None:
     axes = {"颜色": {f"色{n}": 5 for n in range(200)}}
     shop = world([product(axes=axes)], profile=STANDARD)
-    (tool,) = tools_for(session(shop, "search:洗衣机", TARGET)._observe().state)
+    (tool,) = tools_for(session(shop, "search:洗衣机", TARGET).observe().state)
     assert "enum" not in tool["function"]["parameters"]["properties"]["value"]
 
 

@@ -27,6 +27,11 @@ _POLL_SECONDS = 0.1
 _REMEMBERED_KEYS = 10_000
 
 
+def socket_name(worker: int) -> str:
+    """File name of a worker's private socket."""
+    return f"worker-{worker}.sock"
+
+
 class Peers:
     """The other workers, reached over ``<folder>/worker-<n>.sock``."""
 
@@ -45,7 +50,7 @@ class Peers:
         """Where ``worker`` listens for its peers."""
         if self._folder is None:
             raise AssertionError("a single worker has no socket")
-        return self._folder / f"worker-{worker}.sock"
+        return self._folder / socket_name(worker)
 
     async def close(self) -> None:
         for session in self._sessions.values():

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,13 @@ from aiohttp import web
 
 from trainer.errors import InputError
 from trainer.shop.service.http import Endpoint
-from trainer.shop.service.peers import Peers
+from trainer.shop.service.peers import Peers, socket_name
 from trainer.shop.service.service import Service, ServiceSettings
 from trainer.shop.world import World
 
 _SWEEP_SECONDS = 1.0
+_BACKLOG = 1024
+_START_SECONDS = 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -94,12 +97,13 @@ def serve(
     *,
     announce: Callable[[str, int], None],
 ) -> int:
-    """Serve until stopped; ``announce(host, port)`` is called once the port is known."""
+    """Serve until stopped; ``announce(host, port)`` is called once clients can connect."""
     check_address(address, settings)
     bound = open_socket(address)
     address = Address(address.host, bound.getsockname()[1], address.workers)
     gc.freeze()  # the world is never garbage; forked workers then do not touch its pages
     if address.workers == 1:
+        bound.listen(_BACKLOG)
         announce(address.host, address.port)
         asyncio.run(run_worker(world, settings, bound, Peers()))
         return 0
@@ -122,7 +126,7 @@ async def run_worker(
     )
     await public.setup()
     runners = [public]
-    await web.SockSite(public, bound, backlog=1024).start()
+    await web.SockSite(public, bound, backlog=_BACKLOG).start()
     if peers.workers > 1:
         private = web.AppRunner(
             endpoint.internal_application(), access_log=None, handler_cancellation=True
@@ -163,6 +167,7 @@ class _Supervisor:
             signal.signal(number, self._stop)
         for worker in range(self._address.workers):
             self._start(worker)
+        self._wait_for_workers()
         announce(self._address.host, self._address.port)
         while self._workers:
             try:
@@ -175,6 +180,13 @@ class _Supervisor:
                 _LOG.error("worker %d ended with %d; starting it again", worker, code)
                 self._start(worker)
         return 0
+
+    def _wait_for_workers(self) -> None:
+        """A worker opens its private socket last."""
+        sockets = [self._folder / socket_name(n) for n in range(self._address.workers)]
+        give_up = time.monotonic() + _START_SECONDS
+        while not all(path.exists() for path in sockets) and time.monotonic() < give_up:
+            time.sleep(0.02)
 
     def _start(self, worker: int) -> None:
         pid = os.fork()
