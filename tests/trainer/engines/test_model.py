@@ -7,7 +7,13 @@ import torch
 from torch.nn import functional
 
 from tests.trainer.engines.models import small_model
-from trainer.engines.local.functional import EPSILON, rms_norm, rotate, squared_relu
+from trainer.engines.local.functional import (
+    EPSILON,
+    rms_norm,
+    rotate,
+    rotate_,
+    squared_relu,
+)
 from trainer.engines.local.model import ModelConfig, TinyTransformer
 from trainer.errors import InputError
 
@@ -28,6 +34,21 @@ def test_the_functions_are_those_of_the_library() -> None:
     x, weight = double(4, 8), double(8)
     torch.testing.assert_close(rms_norm(x, weight), functional.rms_norm(x, (8,), weight, EPSILON))
     torch.testing.assert_close(squared_relu(x), functional.relu(x).square())
+
+
+def test_without_gradients_the_functions_give_the_same_and_leave_their_input() -> None:
+    x, weight = double(4, 8), double(8)
+    kept = x.clone()
+    expected = rms_norm(x, weight), squared_relu(x)
+    with torch.no_grad():
+        assert torch.equal(rms_norm(x, weight), expected[0])
+        assert torch.equal(squared_relu(x), expected[1])
+    assert torch.equal(x, kept)
+    cosines, sines = torch.rand(4, 2), torch.rand(4, 2)
+    turned = double(4, 8).detach().float()
+    expected_turned = rotate(turned, cosines, sines)
+    rotate_(turned, cosines, sines)
+    torch.testing.assert_close(turned, expected_turned)
 
 
 def test_rotation_turns_half_of_the_channels_and_depends_on_distance_only() -> None:

@@ -22,6 +22,8 @@ def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
     """``x`` [..., d] divided by its root mean square and scaled by ``weight`` [d]."""
     if not x.is_cpu:
         return functional.rms_norm(x, weight.shape, weight, EPSILON)
+    if not torch.is_grad_enabled():
+        return (x * _inverse_rms(x)).mul_(weight)
     return _RMSNorm.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -29,6 +31,8 @@ def squared_relu(x: Tensor) -> Tensor:
     """``max(x, 0)²``."""
     if not x.is_cpu:
         return functional.relu(x).square()
+    if not torch.is_grad_enabled():
+        return x.clamp_min(0).square_()
     return _SquaredReLU.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -54,11 +58,16 @@ def rotate_(x: Tensor, cosines: Tensor, sines: Tensor) -> None:
     second.mul_(cosines).add_(crossed)
 
 
+def _inverse_rms(x: Tensor) -> Tensor:
+    square = torch.linalg.vecdot(x, x)
+    scale: Tensor = square.div_(x.shape[-1]).add_(EPSILON).rsqrt_().unsqueeze(-1)
+    return scale
+
+
 class _RMSNorm(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        square = torch.linalg.vecdot(x, x)
-        scale = square.div_(x.shape[-1]).add_(EPSILON).rsqrt_().unsqueeze(-1)
+        scale = _inverse_rms(x)
         unit = x * scale
         ctx.save_for_backward(unit, scale, weight)
         scaled: Tensor = unit * weight
