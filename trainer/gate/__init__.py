@@ -7,10 +7,13 @@ order:
 ``pool``        what is proposed: the current chunks and the candidates
 ``slots``       what is randomised: slots, their versions, the columns of the design
 ``assignment``  who sees what: deterministic masks
-``pairing``     what was observed: masked against bare, on the same task and checkpoint
+``runs`` ``pairing``   what was observed: masked against bare, on the same task and checkpoint
 ``regression``  what a chunk adds: least squares and its standard errors
 ``selection``   what stays: the published rule
-``ledger`` ``artefacts`` ``run``   what is written down, and the whole as one resumable stage
+``published``   the published profile from observations to verdicts
+``ledger`` ``artefacts``   what is written down
+``stage`` ``run``   the whole as one resumable stage
+``cold_start``  the first selection of an experiment, from a draft
 ``standard``    the sharper profile: its design, estimates and decisions
 ``planner`` ``refit``   what a gate can see, and a finished gate seen through another profile
 """

@@ -1,34 +1,15 @@
-"""A gate as one resumable stage: plan, mask, play, pair, judge, publish.
+"""The gates of both profiles: the published one, and the door to the standard one.
 
-Nothing is played before the pool, the design and the bare run have been checked. Whatever is on
-disk is used again, so that a gate that was stopped or killed ends in the same documents. They are
-published in an order that ends with the manifest: a gate without a manifest has not ended.
-
-``Gate`` is what all profiles share; ``PublishedGate`` is here, the standard one in
-``standard.run``. Specification: gate-analysis.md §§4-9.
+Specification: gate-analysis.md §§3-8.
 """
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from trainer.canonical import fingerprint
-from trainer.errors import IncompleteError, InputError
-from trainer.files import read_json, write_json, write_jsonl, write_text
+from trainer.files import write_json
 from trainer.gate import published
-from trainer.gate.artefacts import (
-    gate_manifest,
-    output_hashes,
-    selected_bank,
-    skill_markdown,
-    without_time,
-)
 from trainer.gate.assignment import (
     Assignment,
     assignment_document,
@@ -37,239 +18,15 @@ from trainer.gate.assignment import (
 )
 from trainer.gate.config import GateConfig
 from trainer.gate.judgement import Judgement
-from trainer.gate.ledger import attach_results, load_ledger
 from trainer.gate.pairing import Baseline, load_baseline, pair
-from trainer.gate.pool import CandidatePool, load_pool
 from trainer.gate.regression import check_design
 from trainer.gate.runs import load_run
-from trainer.gate.slots import Layout, build_layout
-from trainer.rollout.evaluate import (
-    Evaluation,
-    EvaluationPlan,
-    Execution,
-    build_plan,
-    choose_tasks,
-    open_manifest,
-)
+from trainer.gate.stage import MANIFEST, Gate, Json
+from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
 from trainer.rollout.policy import Policy
-from trainer.rollout.providers import AssignedSkills
 from trainer.shop.world import World
 
-Json = Mapping[str, Any]
-MANIFEST = "online_gate_manifest.json"
-HASHED_OUTPUTS = ("contributions", "inference", "selected_skillbank")
-
-
-@dataclass(frozen=True)
-class Gate(ABC):
-    """One gate of one checkpoint. Creating it reads and plays nothing."""
-
-    config: GateConfig
-    world: World
-    policy: Policy
-    facts: Json = field(default_factory=dict)  # how the policy is run, e.g. its thread count
-
-    @property
-    @abstractmethod
-    def protocol(self) -> Json:
-        """How the gate is done, as its manifest says it."""
-
-    @cached_property
-    @abstractmethod
-    def assignments(self) -> tuple[Assignment, ...]:
-        """Who sees what. Raises InputError when the effects would be confounded."""
-
-    @cached_property
-    @abstractmethod
-    def assignment_file(self) -> dict[str, Any]:
-        """``mask_assignments.json``."""
-
-    @cached_property
-    @abstractmethod
-    def baseline(self) -> Baseline:
-        """The bare run, checked against the masked plan."""
-
-    @abstractmethod
-    def play(self) -> dict[str, Any]:
-        """Play what is not yet on disk and return the summary of the masked rollouts."""
-
-    @abstractmethod
-    def judge(self) -> Judgement:
-        """Judge what was played. Raises IncompleteError or InputError when it cannot be used."""
-
-    @cached_property
-    def pool(self) -> CandidatePool:
-        """The round's proposals."""
-        return load_pool(self.config.candidate_pool)
-
-    @cached_property
-    def layout(self) -> Layout:
-        """What is randomised."""
-        return build_layout(self.pool)
-
-    @cached_property
-    def tasks(self) -> tuple[int, ...]:
-        """The tasks of the gate, in split order."""
-        tasks = self.world.split(self.config.split)
-        return choose_tasks(tasks, limit=self.config.tasks, sample_size=None, seed=self.config.seed)
-
-    @property
-    def assignment_sha256(self) -> str:
-        """Identity of the design."""
-        return str(self.assignment_file["assignment_sha256"])
-
-    @property
-    def execution(self) -> Execution:
-        """How the rollouts are played."""
-        return Execution(
-            batch_size=self.config.batch_size, attempts=self.config.attempts, facts=self.facts
-        )
-
-    def skills(self, rows: Sequence[Assignment]) -> AssignedSkills:
-        """The provider that shows each rollout its versions."""
-        return AssignedSkills(
-            [item.chunk for item in self.layout.interventions.values()],
-            {row.key: row.included for row in rows},
-            identity={
-                "bank": {"pool_sha256": self.pool.pool_sha256},
-                "assignment": {"assignment_sha256": self.assignment_sha256},
-            },
-        )
-
-    def run(self) -> dict[str, Any]:
-        """Carry the gate out and return its manifest.
-
-        Raises InputError before anything is played when an input cannot be used, StopRequested when
-        asked to stop, and IncompleteError after writing the manifest when too little was observed
-        or the observations cannot be used.
-        """
-        identity = self.identity()
-        finished = self._finished(identity)
-        if finished is not None:
-            return finished
-        summary = self.play()
-        try:
-            judgement = self.judge()
-        except (InputError, IncompleteError) as error:
-            self._manifest("incomplete", summary, None, {"reason": str(error)})
-            raise IncompleteError(str(error)) from error
-        return self._publish(summary, judgement)
-
-    def require_coverage(self, complete: int, requested: int, what: str) -> None:
-        """Raise IncompleteError when fewer observations are complete than the settings ask for."""
-        if complete < self.config.min_coverage * requested:
-            raise IncompleteError(
-                f"{complete} of {requested} {what} are complete; "
-                f"min_coverage asks for {self.config.min_coverage:.0%}"
-            )
-
-    def identity(self) -> dict[str, Any]:
-        """What makes rollouts belong to this gate: changing any of it starts another."""
-        return {
-            "profile": self.config.profile,
-            "protocol": dict(self.protocol),
-            "bare_baseline": dict(self.baseline.record),
-            "pool_sha256": self.pool.pool_sha256,
-            "assignment_sha256": self.assignment_sha256,
-            "active_skill_budget": self.config.active_skill_budget,
-            "min_coverage": self.config.min_coverage,
-        }
-
-    def relative(self, path: Path) -> str:
-        """A path as documents name it: from the round folder, so that a moved run stays itself."""
-        return Path(os.path.relpath(path, self.config.output_dir.parent)).as_posix()
-
-    def _publish(self, summary: Json, judgement: Judgement) -> dict[str, Any]:
-        folder = self.config.output_dir
-        bank = selected_bank(
-            self.layout,
-            judgement.selection,
-            self.pool,
-            assignment_sha256=self.assignment_sha256,
-            budget=self.config.active_skill_budget,
-            bare_baseline=self.baseline.record,
-            estimator=judgement.estimator,
-        )
-        ledger = attach_results(
-            load_ledger(self.config.candidate_pool.parent / "proposal_ledger.jsonl"),
-            self.pool,
-            judgement.selection,
-            evaluation_checkpoint=self.baseline.record["checkpoint_id"],
-            estimator=judgement.estimator["name"],
-            bare_observations_sha256=self.baseline.record["observations_sha256"],
-            assignment_sha256=self.assignment_sha256,
-        )
-        write_json(folder / "contributions.json", judgement.contributions)
-        write_json(folder / "inference.json", judgement.inference)
-        write_json(folder / "selected_skillbank.json", bank)
-        write_text(folder / "selected_skill.md", skill_markdown(bank))
-        write_jsonl(folder / "proposal_ledger.jsonl", ledger)
-        outputs = output_hashes(judgement.contributions, judgement.inference, bank, ledger)
-        return self._manifest("complete", summary, outputs, judgement.extra)
-
-    def _manifest(
-        self, status: str, summary: Json, outputs: Json | None, extra: Json
-    ) -> dict[str, Any]:
-        manifest = gate_manifest(
-            status=status,
-            config={
-                "name": self.config.name,
-                "output_dir": self.relative(self.config.output_dir),
-                "candidate_pool_path": self.relative(self.config.candidate_pool),
-                "bare_run_dir": self.relative(self.config.bare_run),
-                "mask_seed": self.config.mask_seed,
-                "active_skill_budget": self.config.active_skill_budget,
-                "profile": self.config.profile,
-                "min_coverage": self.config.min_coverage,
-            },
-            protocol={"split": self.config.split, **self.protocol},
-            inputs=self._inputs(),
-            summary=summary,
-            outputs=outputs,
-            extra={"gate_fingerprint": fingerprint(self.identity()), **extra},
-        )
-        write_json(self.config.output_dir / MANIFEST, manifest)
-        return manifest
-
-    def _inputs(self) -> dict[str, Any]:
-        plan = self.baseline.run.plan
-        provenance = [trace["provenance"] for trace in self.baseline.run.traces.values()]
-        return {
-            "proposal_checkpoint": self.pool.proposal_checkpoint,
-            "pool_sha256": self.pool.pool_sha256,
-            "assignment_sha256": self.assignment_sha256,
-            "task_ids": list(self.tasks),
-            "model": plan["model"],
-            "environment": plan["environment"],
-            "observed_provenance": {
-                section: distinct([each[section] for each in provenance])
-                for section in ("model", "environment", "prompt", "runtime")
-            },
-            "bare_baseline": dict(self.baseline.record),
-        }
-
-    def _finished(self, identity: Json) -> dict[str, Any] | None:
-        """The manifest of this very gate if it has ended and its outputs are still whole."""
-        folder = self.config.output_dir
-        if not (folder / MANIFEST).exists():
-            return None
-        manifest: dict[str, Any] = read_json(folder / MANIFEST)
-        if manifest.get("gate_fingerprint") != fingerprint(identity):
-            raise InputError(
-                "the folder holds another gate",
-                file=folder / MANIFEST,
-                field="gate_fingerprint",
-                value=manifest.get("gate_fingerprint"),
-                remedy="choose another output_dir, or restore the settings of that gate",
-            )
-        files = {name: folder / f"{name}.json" for name in HASHED_OUTPUTS}
-        if manifest["status"] != "complete" or not all(file.exists() for file in files.values()):
-            return None
-        hashes = {
-            f"{name}_sha256": fingerprint(without_time(read_json(file)))
-            for name, file in files.items()
-        }
-        return manifest if hashes.items() <= manifest["output"].items() else None
+__all__ = ["MANIFEST", "PublishedGate", "open_gate"]
 
 
 class PublishedGate(Gate):
@@ -350,8 +107,3 @@ def open_gate(config: GateConfig, world: World, policy: Policy, facts: Json | No
     from trainer.gate.standard.run import StandardGate
 
     return StandardGate(config, world, policy, facts or {})
-
-
-def distinct(values: Sequence[Any]) -> list[Any]:
-    """The different values, in order of first appearance."""
-    return list({fingerprint(value): value for value in values}.values())

@@ -8,27 +8,26 @@ from them at the end. A confirmation lies under ``confirm/``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainer.canonical import fingerprint
 from trainer.errors import InputError
-from trainer.files import read_jsonl, write_json, write_jsonl
+from trainer.files import write_json
 from trainer.gate.artefacts import selected_bank
 from trainer.gate.assignment import Assignment, assignment_document, design_matrix
 from trainer.gate.judgement import Json, Judgement
 from trainer.gate.pairing import Baseline, load_baseline
 from trainer.gate.regression import check_design
-from trainer.gate.run import Gate
 from trainer.gate.runs import check_traces, load_run, run_outcomes
+from trainer.gate.stage import Gate
 from trainer.gate.standard import judge as standard
 from trainer.gate.standard.analysis import analyse
 from trainer.gate.standard.confirm import confirm, confirmation_tasks
 from trainer.gate.standard.decision import Decision
 from trainer.gate.standard.design import SCHEMA, deal
 from trainer.gate.standard.estimate import Outcomes, Pairs, pairs_of
+from trainer.gate.standard.rollouts import put_together, with_shared_noise
 from trainer.gate.standard.sequential import (
     Look,
     batches,
@@ -40,24 +39,7 @@ from trainer.gate.standard.settings import StandardSettings
 from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
 from trainer.rollout.providers import BankSkills, NoSkills, SkillAssignment
 from trainer.rollout.summary import summarise
-from trainer.rollout.types import EpisodeJob
 from trainer.skills.bank import SkillBank, parse_bank
-
-
-@dataclass(frozen=True, slots=True)
-class PairedJob(EpisodeJob):
-    """A job that shares its random numbers with the other rollouts of its task.
-
-    The luck of both rollouts of a pair, and of the bare one, cancels in their differences as far as
-    the episodes run alike; each rollout by itself is as random as before.
-    """
-
-    shared_noise: str = ""
-
-    @property
-    def noise_key(self) -> str:
-        """The noise of the task's first sample."""
-        return self.shared_noise
 
 
 class StandardGate(Gate):
@@ -153,19 +135,7 @@ class StandardGate(Gate):
             max_turns=self.config.max_turns,
             extra=extra,
         )
-        if not self.settings.shared_noise:
-            return plan
-        jobs = tuple(
-            PairedJob(
-                job.task_id,
-                job.sample_id,
-                job.seed,
-                job.split,
-                EpisodeJob.of(self.config.seed, job.task_id, 0, job.split).noise_key,
-            )
-            for job in plan.jobs
-        )
-        return EvaluationPlan(plan.document, jobs)
+        return with_shared_noise(plan, self.config.seed) if self.settings.shared_noise else plan
 
     def play(self) -> dict[str, Any]:
         folder = self.config.output_dir
@@ -173,7 +143,7 @@ class StandardGate(Gate):
         if self.settings.looks == 1:
             self._play_look(folder, 0, self.assignments)
             return summarise(folder)
-        return self._put_together(folder)
+        return put_together(self._look_folders(len(self.looks)), folder, self.execution)
 
     def _play_look(self, folder: Path, look: int, rows: Sequence[Assignment]) -> None:
         skills = self.skills(rows)
@@ -216,25 +186,6 @@ class StandardGate(Gate):
         if self.settings.looks == 1:
             return [folder]
         return [folder / "looks" / f"look-{number + 1:02d}" for number in range(count)]
-
-    def _put_together(self, folder: Path) -> dict[str, Any]:
-        """The looks as one run: its traces, a plan of all their jobs, its summary."""
-        parts = self._look_folders(len(self.looks))
-        plans = [load_run(part).plan for part in parts]
-        plan = {**plans[0], "jobs": [job for each in plans for job in each["jobs"]]}
-        traces = [trace for part in parts for trace in read_jsonl(part / "traces.jsonl")]
-        write_jsonl(folder / "traces.jsonl", traces)
-        write_json(
-            folder / "manifest.json",
-            {
-                "plan_fingerprint": fingerprint(plan),
-                "plan": plan,
-                "execution": self.execution.to_record(),
-            },
-        )
-        summary = summarise(folder)
-        write_json(folder / "summary.json", summary)
-        return summary
 
     def _pairs(
         self, rows: Sequence[Assignment], folders: Sequence[Path]
