@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3.13 python3.12 python3.11; do \
 	echo "IntraSkill needs Python 3.11 or newer with the venv module, and found none." >&2; \
 	echo "Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; exit 1
 
-.PHONY: setup setup-dev run test lint types e2e bench soak clean
+.PHONY: setup setup-dev run test test-postgres lint types e2e bench soak clean
 
 setup: $(READY)
 
@@ -33,6 +33,10 @@ run: setup
 
 test: setup-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The same rows on PostgreSQL: DATABASE_URL=postgres://… make test-postgres, or .ci/postgres.
+test-postgres: setup-dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not e2e' tests/jobs tests/web/test_models.py tests/web/test_admin.py
 
 lint: setup-dev
 	$(BIN)/ruff check .

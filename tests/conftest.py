@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from django.conf import settings
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.test import Client
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs PostgreSQL where the tests run on SQLite."""
+    if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
+        return
+    for item in items:
+        if item.get_closest_marker("postgres"):
+            item.add_marker(pytest.mark.skip(reason="needs PostgreSQL: set DATABASE_URL"))
+
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -22,7 +22,9 @@ from typing import Any
 
 from jobs import process
 
-READY_TIMEOUT_S = 180.0
+READY_TIMEOUT_S = 300.0
+#: Ray gives up on its own parts after 30 s, which a busy host does not keep
+PATIENCE = {"RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "240"}
 GRACE_S = 10.0
 
 
@@ -120,7 +122,7 @@ def start_head(
         log=log,
         exit_file=exit_file,
         register=remember,
-        env={**os.environ, **environ},
+        env={**os.environ, **PATIENCE, **environ},
     )
     head = made[0]
     deadline = time.monotonic() + READY_TIMEOUT_S

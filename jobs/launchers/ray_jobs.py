@@ -54,16 +54,25 @@ class RayJobs:
         resources: Mapping[str, float] | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Start a job on the cluster and return its id. Never repeated: it might run twice."""
-        return str(
-            self._client.submit_job(
-                entrypoint=entrypoint,
-                submission_id=submission_id,
-                runtime_env={"env_vars": dict(environment)},
-                metadata=dict(metadata or {}),
-                entrypoint_resources=dict(resources) if resources else None,
+        """Start a job on the cluster and return its id.
+
+        Repeated while the cluster is not ready: the id is ours, so a job is never started twice.
+        """
+
+        def ask() -> str:
+            if self.status(submission_id).state != "unknown":
+                return submission_id  # an answer was lost, the job was not
+            return str(
+                self._client.submit_job(
+                    entrypoint=entrypoint,
+                    submission_id=submission_id,
+                    runtime_env={"env_vars": dict(environment)},
+                    metadata=dict(metadata or {}),
+                    entrypoint_resources=dict(resources) if resources else None,
+                )
             )
-        )
+
+        return self._retry(ask)
 
     def status(self, submission_id: str) -> JobStatus:
         """Where a job stands; ``unknown`` when the server has never heard of it."""

@@ -28,7 +28,7 @@ def episode_row(
     job, final = trace["job"], trace.get("final")
     reward = score(final)
     training = trace.get("training") or {}
-    skills = [chunk["skill_id"] for chunk in trace["selected_skills"]]
+    skills = [storable(chunk["skill_id"]) for chunk in trace["selected_skills"]]
     steps = trace["steps"]
     error = trace.get("error")
     retry = training.get("purpose") == "retry"
@@ -37,7 +37,7 @@ def episode_row(
         round=round_,
         purpose="retry" if retry else purpose,
         arm=arm,
-        episode_id=trace["episode_id"],
+        episode_id=storable(trace["episode_id"]),
         status=trace["status"],
         step=training.get("rollout_step"),
         group_index=training.get("group_index"),
@@ -56,18 +56,23 @@ def episode_row(
         tokens=(trace.get("tokens") or {}).get("sampled"),
         invalid_actions=sum(_was_invalid(step) for step in steps),
         protocol_errors=sum("protocol_error" in step for step in steps),
-        error=f"{error['type']}: {error['message']}"[:ERROR_LENGTH] if error else "",
-        instruction=(trace.get("reset") or {}).get("task_instruction") or "",
+        error=storable(f"{error['type']}: {error['message']}")[:ERROR_LENGTH] if error else "",
+        instruction=storable((trace.get("reset") or {}).get("task_instruction") or ""),
         path=path,
         line=line,
         **_of_group(group, job["sample_id"], retry=retry),
     )
 
 
+def storable(text: str) -> str:
+    """``text`` as every database takes it: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
 def _mode(trace: Mapping[str, Any], arm: str) -> str:
     assignment = trace["provenance"]["skills"].get("assignment")
     mode = assignment.get("mode") if isinstance(assignment, Mapping) else None
-    return str(mode or arm)[:24]
+    return str(mode or arm)
 
 
 def _was_invalid(step: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psutil
@@ -124,6 +126,29 @@ class Running:
         """Kill a service; the supervisor shall start it again."""
         self.service(name).kill()
         self.killed.append(name)
+
+    def kill_something(self, draw: Random) -> int:
+        """Kill one of what lives just now, chosen by ``draw``; how many that were, 0 or 1."""
+        kind = draw.choice(("trainer", "keeper", "horse", "worker", "queue", "reconciler"))
+        living = [process for process in self._living(kind) if process.is_running()]
+        if not living:
+            return 0
+        with contextlib.suppress(psutil.NoSuchProcess):
+            draw.choice(living).kill()
+            self.killed.append(kind)
+            return 1
+        return 0
+
+    def _living(self, kind: str) -> list[psutil.Process]:
+        if kind == "trainer":
+            return trainers(self.home)
+        if kind == "keeper":
+            return [process for process, line in processes_of(self.home) if "keeper.py" in line]
+        try:
+            service = self.service("worker" if kind == "horse" else kind)
+            return service.children() if kind == "horse" else [service]
+        except (psutil.NoSuchProcess, FileNotFoundError):
+            return []
 
 
 def processes_of(home: Path) -> list[tuple[psutil.Process, str]]:

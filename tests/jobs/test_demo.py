@@ -6,9 +6,12 @@ All runs are real processes in their own homes; the disturbed ones must come to 
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from tests.jobs.homes import Running, end_all, manage, processes_of
 
 DEMO = ("demo", "--quick", "--rounds", "1", "--seed", "7", "--wait", "--json")
 ROUND = "quick-7/round-000"
+SOAK_KILLS = int(os.environ.get("INTRASKILL_SOAK_KILLS", "0"))
 STAGES = ["freeze", "train", "analyse", "validate", "gate", "select"]
 
 
@@ -123,3 +127,24 @@ def test_a_killed_supervisor_leaves_nothing_that_the_next_one_does_not_take_up(
     assert processes_of(home), "its services and the trainer live on"
     assert hashes(Running.start(home, *DEMO).finish()) == hashes(undisturbed)
     assert processes_of(home) == []
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+@pytest.mark.skipif(not SOAK_KILLS, reason="only in a soak: set INTRASKILL_SOAK_KILLS")
+def test_many_kills_at_random_instants_change_no_document(
+    undisturbed: list[dict[str, Any]], homes: Path
+) -> None:
+    draw = Random(20260830)
+    kills = runs = 0
+    while kills < SOAK_KILLS:
+        runs += 1
+        home = homes / f"soak-{runs}"
+        demo = Running.start(home, *DEMO)
+        demo.until((home / "instance.json").exists, "its services")
+        while demo.process.poll() is None and kills < SOAK_KILLS:
+            time.sleep(draw.uniform(0.5, 6.0))
+            kills += demo.kill_something(draw)
+        assert hashes(demo.finish()) == hashes(undisturbed), demo.killed
+        assert processes_of(home) == []
+        print(f"{kills} kills in {runs} runs: {demo.killed}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,15 @@ def test_an_unscored_episode_has_no_reward_and_keeps_its_error(
     row = Episode.objects.get()
     assert (row.status, row.scored, row.reward, row.success) == ("failed", False, None, None)
     assert row.error == "Timeout: no"
+
+
+def test_text_that_no_database_takes_is_mended(round_: Round, plan: RoundPlan) -> None:
+    hostile = trace(1, reset={"task_instruction": "a\0b\ud800c"}, error=None)
+    append = traces_file(plan)
+    append.parent.mkdir(parents=True)
+    append.write_text(json.dumps(hostile) + "\n")
+    assert follow(round_, plan) == 1
+    assert Episode.objects.get().instruction == "a\ufffdb?c"
 
 
 def test_training_steps_become_points_and_episodes(round_: Round, plan: RoundPlan) -> None:
