@@ -147,4 +147,3 @@ def test_many_kills_at_random_instants_change_no_document(
             kills += demo.kill_something(draw)
         assert hashes(demo.finish()) == hashes(undisturbed), demo.killed
         assert processes_of(home) == []
-        print(f"{kills} kills in {runs} runs: {demo.killed}")
