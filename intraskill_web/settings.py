@@ -108,13 +108,13 @@ TEMPLATES = [
 DATABASES = {"default": database(envsecret("DATABASE_URL"), INTRASKILL_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = envsecret("REDIS_URL") or ""
+INTRASKILL_QUEUE = envstr("INTRASKILL_QUEUE", "stages")  # two installations on one server differ
 RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the address at each call
-    name: {
+    INTRASKILL_QUEUE: {
         "URL": redis_url(REDIS_URL, INTRASKILL_HOME),
         "DEFAULT_TIMEOUT": -1,
         "SERIALIZER": "rq.serializers.JSONSerializer",
     }
-    for name in envlist("INTRASKILL_QUEUES", ["stages"])
 }
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}

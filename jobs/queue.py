@@ -28,7 +28,6 @@ from intraskill_web import home
 from intraskill_web.queues import redis_url
 
 RUN_ATTEMPT = "jobs.runner.run_attempt"
-STAGES = "stages"
 NO_TIMEOUT = -1
 RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
@@ -73,29 +72,27 @@ def job_id_of(attempt_id: int, execution: int) -> str:
     return f"{home.short_id(settings.INTRASKILL_HOME)}-attempt-{attempt_id}-{execution}"
 
 
-def enqueue_on_commit(
-    attempt_id: int, job_id: str, done: Callable[[], None], *, queue: str = STAGES
-) -> None:
+def enqueue_on_commit(attempt_id: int, job_id: str, done: Callable[[], None]) -> None:
     """After the transaction, hand the attempt in and call ``done``.
 
     When the queue is down nothing is raised: the attempt stays ``requested`` and the reconciler
     hands it in once the queue is back.
     """
-    transaction.on_commit(partial(_enqueue, attempt_id, job_id, done, queue), robust=True)
+    transaction.on_commit(partial(_enqueue, attempt_id, job_id, done), robust=True)
 
 
-def _enqueue(attempt_id: int, job_id: str, done: Callable[[], None], queue: str) -> None:
+def _enqueue(attempt_id: int, job_id: str, done: Callable[[], None]) -> None:
     try:
-        enqueue(attempt_id, job_id, queue=queue)
+        enqueue(attempt_id, job_id)
     except RedisError:
         return
     done()
 
 
-def enqueue(attempt_id: int, job_id: str, *, queue: str = STAGES) -> bool:
+def enqueue(attempt_id: int, job_id: str) -> bool:
     """Hand the attempt in now; False if this execution was handed in before. Raises RedisError."""
     try:
-        _queue(queue).enqueue_call(
+        _queue().enqueue_call(
             RUN_ATTEMPT,
             args=(attempt_id, job_id),
             timeout=NO_TIMEOUT,
@@ -118,7 +115,7 @@ def withdraw(job_id: str) -> None:
         return
 
 
-def is_waiting(job_id: str, *, queue: str = STAGES) -> bool:
+def is_waiting(job_id: str) -> bool:
     """Whether the job waits for a worker. Raises RedisError when the queue is down."""
     try:
         job = Job.fetch(job_id, connection=connection(), serializer=JSONSerializer)
@@ -126,25 +123,25 @@ def is_waiting(job_id: str, *, queue: str = STAGES) -> bool:
         return False
     if job.get_status(refresh=False) not in WAITING:
         return False
-    return _queue(queue).get_job_position(job_id) is not None
+    return _queue().get_job_position(job_id) is not None
 
 
-def status(*, queue: str = STAGES) -> QueueStatus:
+def status() -> QueueStatus:
     """The queue as it is now. Never raises: a queue that is down says so."""
     try:
         link = connection()
-        waiting = _queue(queue, link).count
+        waiting = _queue(link).count
         workers = tuple(_info(worker) for worker in Worker.all(connection=link))
     except RedisError as error:
         return QueueStatus(up=False, waiting=0, workers=(), error=str(error))
     return QueueStatus(up=True, waiting=waiting, workers=workers)
 
 
-def work(*, queue: str = STAGES) -> None:
+def work() -> None:
     """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse."""
     link = Redis.from_url(_url())
     worker = Worker(
-        [_queue(queue, link)],
+        [_queue(link)],
         connection=link,
         serializer=JSONSerializer,
         job_monitoring_interval=5,
@@ -153,9 +150,9 @@ def work(*, queue: str = STAGES) -> None:
     worker.work(with_scheduler=False, logging_level="WARNING")
 
 
-def _queue(name: str, link: Redis | None = None) -> Queue:
+def _queue(link: Redis | None = None) -> Queue:
     return Queue(
-        name,
+        settings.INTRASKILL_QUEUE,
         connection=link or connection(),
         serializer=JSONSerializer,
         default_timeout=NO_TIMEOUT,

@@ -66,14 +66,14 @@ def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     jobs: list[tuple[int, str]] = []
     waiting: set[str] = set()
 
-    def enqueue(attempt_id: int, job_id: str, *, queue: str = "stages") -> bool:
+    def enqueue(attempt_id: int, job_id: str) -> bool:
         jobs.append((attempt_id, job_id))
         waiting.add(job_id)
         return True
 
     monkeypatch.setattr(queue, "enqueue", enqueue)
     monkeypatch.setattr(queue, "withdraw", waiting.discard)
-    monkeypatch.setattr(queue, "is_waiting", lambda job_id, *, queue="stages": job_id in waiting)
+    monkeypatch.setattr(queue, "is_waiting", lambda job_id: job_id in waiting)
     return jobs
 
 
