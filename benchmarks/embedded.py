@@ -189,11 +189,19 @@ def figure(value: float, unit: str, peer: float | None = None) -> dict[str, Any]
     }
 
 
+def cpu_name() -> str:
+    """The processor as Linux names it, else what Python knows."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(": ", 1)[1] for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def machine(threads: int, peer: bool) -> dict[str, Any]:
     """Where and with what it was measured."""
     facts: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "threads": threads,
         "torch": torch.__version__,
