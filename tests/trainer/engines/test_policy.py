@@ -212,6 +212,12 @@ def test_episodes_are_computed_together_until_they_differ(
         assert turn.log_probs == pytest.approx(expected, abs=1e-5)
 
 
+def test_an_empty_batch_is_a_batch() -> None:
+    batch = LocalPolicy(small_model(), TOKENIZER).begin([])
+    assert batch.generate([], []) == []
+    batch.extend({})
+
+
 def test_rows_may_be_asked_one_at_a_time() -> None:
     policy = LocalPolicy(small_model(), TOKENIZER)
     conversations = prompts(4)

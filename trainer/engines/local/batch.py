@@ -85,7 +85,8 @@ class LocalBatch:
         ]
         self._free = list(range(len(distinct), len(prompts)))
         self._cache = policy.take_cache(len(prompts))
-        self._cache.feed(range(len(distinct)), [prompt[:-1] for prompt in distinct])
+        if distinct:
+            self._cache.feed(range(len(distinct)), [prompt[:-1] for prompt in distinct])
 
     def generate(
         self, rows: Sequence[int], tools: Sequence[Sequence[Mapping[str, Any]]]
