@@ -12,14 +12,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.gate_simulation import (
+ROOT = Path(__file__).resolve().parents[1]
+if not __package__:  # started as a file
+    sys.path.insert(0, str(ROOT))
+
+from benchmarks.gate_simulation import (  # noqa: E402
     PUBLISHED,
     AdditiveWorld,
     LogisticWorld,
@@ -27,14 +33,14 @@ from benchmarks.gate_simulation import (
     best_bank,
     random_masks,
 )
-from trainer.gate.regression import least_squares
-from trainer.gate.selection import Selection
-from trainer.gate.selection import select as select_published
-from trainer.gate.standard.analysis import analyse
-from trainer.gate.standard.design import base_array
-from trainer.gate.standard.estimate import Pairs
-from trainer.gate.standard.judge import select as select_standard
-from trainer.gate.standard.settings import StandardSettings
+from trainer.gate.regression import least_squares  # noqa: E402
+from trainer.gate.selection import Selection  # noqa: E402
+from trainer.gate.selection import select as select_published  # noqa: E402
+from trainer.gate.standard.analysis import analyse  # noqa: E402
+from trainer.gate.standard.design import base_array  # noqa: E402
+from trainer.gate.standard.estimate import Pairs  # noqa: E402
+from trainer.gate.standard.judge import select as select_standard  # noqa: E402
+from trainer.gate.standard.settings import StandardSettings  # noqa: E402
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -12,17 +12,23 @@ nearly
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from trainer.gate.pool import Candidate, CandidatePool
-from trainer.gate.slots import Layout, build_layout
-from trainer.skills.types import Chunk
+ROOT = Path(__file__).resolve().parents[1]
+if not __package__:  # started as a file
+    sys.path.insert(0, str(ROOT))
+
+from trainer.gate.pool import Candidate, CandidatePool  # noqa: E402
+from trainer.gate.slots import Layout, build_layout  # noqa: E402
+from trainer.skills.types import Chunk  # noqa: E402
 
 Array = NDArray[np.float64]
 

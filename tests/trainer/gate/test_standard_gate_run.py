@@ -14,6 +14,7 @@ from tests.trainer.gate.test_gate_run import gate_dir, hashes, prepared, setting
 from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError
 from trainer.files import read_json, read_jsonl, write_json, write_jsonl
+from trainer.gate.refit import load_finished, refit
 from trainer.gate.run import MANIFEST, open_gate
 from trainer.gate.runs import load_run
 from trainer.shop.world import World
@@ -164,3 +165,17 @@ def test_half_a_pair_does_not_count(
     loose = standard(prepared, gate_dir, min_coverage=0.9)
     judgement = open_gate(loose, world, ScriptedPolicy()).judge()
     assert len(judgement.contributions["dropped_episode_ids"]) == 2
+
+
+def test_a_standard_gate_can_be_refitted_by_both_profiles(finished: Path) -> None:
+    gate = load_finished(finished)
+    own = refit(gate)
+    stored = read_json(finished / "contributions.json")
+    assert own["largest_difference"] <= 1e-9
+    assert own["selected_intervention_ids"] == stored["selected_intervention_ids"]
+    for row, before in zip(own["contributions"], stored["contributions"], strict=True):
+        assert (row["status"], row["decision"]) == (before["status"], before["decision"])
+        assert row["se"] == pytest.approx(before["se"], abs=1e-12)
+    published = refit(gate, profile="published")
+    assert published["observations"] == 240
+    assert published["contributions"][0]["status"] == "selected"

@@ -10,7 +10,8 @@
 ``bootstrap``      how often a decision would be taken again
 ``sequential``     several looks at one experiment
 ``confirm``        the new bank against the old one on tasks the selection did not use
-``judge``          all of it as one judgement
+``judge``          all of it as one judgement; ``analysis`` and ``documents`` are its halves
+``run``            the stage; ``rollouts`` its evaluations
 
 Method, choices and measured numbers: docs/design/gate.md. Specification: gate-analysis.md §16.
 """
