@@ -158,7 +158,7 @@ def figures_of(world: World, record: Record) -> dict[str, float]:
         "small_retired": float((~kept[:, columns_of(world, "current", 0.03)]).mean()),
         "harmful_kept": float(kept[:, columns_of(world, "current", -0.05)].mean()),
         "null_retired": float(null_now.mean()),
-        "null_retired_in_two": float((null_now[::2] | null_now[1::2]).mean()),
+        "null_retired_in_two": float((null_now[:-1] | null_now[1:]).mean()),
         "regret": float(np.mean(record.regret)),
     }
     if record.shrunk:
