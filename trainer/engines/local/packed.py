@@ -18,21 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
+from trainer.engines.local.attention import AttentionPlan, Heads, Ids, attend, attention_plans
 from trainer.engines.local.functional import rotate
 from trainer.engines.local.model import PAD_ID, Block, TinyTransformer
 from trainer.rollout.policy import TokenRecord
-
-ROWS_PER_CALL = 8
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -62,20 +56,6 @@ class Piece:
     def part(self, number: int) -> bytes:
         """The prompt (0) or a turn, as something that can be compared."""
         return self.tokens[self.cuts[number] : self.cuts[number + 1]].tobytes()
-
-
-class AttentionPlan(NamedTuple):
-    """One padded attention call over the flat list of tokens.
-
-    ``queries`` [B·S] and ``keys`` [B·K] are places in the list (padding repeats some place of it),
-    ``mask`` [B, 1, S, K] is true where a query may look, ``real`` [n] are the places in B·S of the
-    queries that are no padding.
-    """
-
-    queries: Tensor
-    keys: Tensor
-    mask: Tensor
-    real: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +122,11 @@ def pack(pieces: Sequence[Piece]) -> PackedBatch:
         previous=_joined([line[1:-1] for line in lines]),
         before_previous=_joined([line[:-2] for line in lines]),
         positions=_joined([np.arange(len(s.tokens)) + s.start for s in stretches]),
-        plans=_plans(own, seen, own),
+        plans=attention_plans(own, seen, own),
         asked=torch.from_numpy(asked),
-        last_plans=_plans(*([column[row] for row in asking] for column in (inner, seen, own))),
+        last_plans=attention_plans(
+            *([column[row] for row in asking] for column in (inner, seen, own))
+        ),
         answers=torch.from_numpy(answers),
         targets=_joined([piece.tokens[piece.sampled] for piece in pieces]),
     )
@@ -156,45 +138,17 @@ def asked_states(model: TinyTransformer, batch: PackedBatch) -> Tensor:
     stream = model.embed(batch.tokens, batch.previous, batch.before_previous)
     *blocks, last = model.layers
     for block in blocks:
-        attended = _attend(_turned_heads(block, stream, turn), batch.plans)
+        attended = attend(_turned_heads(block, stream, turn), batch.plans)
         stream = block.combine(stream, attended)
-    attended = _attend(_turned_heads(last, stream, turn), batch.last_plans)
+    attended = attend(_turned_heads(last, stream, turn), batch.last_plans)
     states: Tensor = model.norm(last.combine(stream.index_select(0, batch.asked), attended))
     return states
-
-
-class Heads(NamedTuple):
-    """Queries, keys and values [N, H, D] of the flat list."""
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
 
 
 def _turned_heads(block: Block, stream: Tensor, turn: tuple[Tensor, Tensor]) -> Heads:
     turning, still = block.project(stream).split_with_sizes((2, 1), dim=1)
     query, key = rotate(turning, *turn).unbind(1)
     return Heads(query, key, still.squeeze(1))
-
-
-def _attend(heads: Heads, plans: Sequence[AttentionPlan]) -> Tensor:
-    """What the real queries of ``plans`` gather [n, H, D]."""
-    gathered = []
-    for plan in plans:
-        rows, _, asked, seen = plan.mask.shape
-        attended = functional.scaled_dot_product_attention(
-            _rows(heads.query, plan.queries, (rows, asked)),
-            _rows(heads.key, plan.keys, (rows, seen)),
-            _rows(heads.value, plan.keys, (rows, seen)),
-            attn_mask=plan.mask,
-        )
-        gathered.append(attended.transpose(1, 2).flatten(0, 1).index_select(0, plan.real))
-    return torch.cat(gathered)
-
-
-def _rows(flat: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
-    """[B, H, L, D] of ``flat`` [N, H, D] at ``places`` [B·L]."""
-    return flat.index_select(0, places).view(*shape, *flat.shape[1:]).transpose(1, 2)
 
 
 def _grow(
@@ -230,39 +184,6 @@ def _share(pieces: Sequence[Piece], rows: Sequence[int], part: int) -> bool:
         return False
     first = pieces[rows[0]].part(part)
     return all(pieces[row].part(part) == first for row in rows[1:])
-
-
-def _plans(
-    queries: Sequence[Ids], seen: Sequence[Ids], own: Sequence[Ids]
-) -> tuple[AttentionPlan, ...]:
-    """Plans for rows of ``queries``, places in ``own`` that see ``seen`` and ``own`` up to them."""
-    cuts = range(0, len(queries), ROWS_PER_CALL)
-    return tuple(
-        _plan(*(column[start : start + ROWS_PER_CALL] for column in (queries, seen, own)))
-        for start in cuts
-    )
-
-
-def _plan(queries: Sequence[Ids], seen: Sequence[Ids], own: Sequence[Ids]) -> AttentionPlan:
-    rows = len(queries)
-    asked, before, after = (max(map(len, column)) for column in (queries, seen, own))
-    table, reach = np.zeros((2, rows, asked), dtype=np.int64)
-    keys = np.zeros((rows, before + after), dtype=np.int64)
-    mask = np.zeros((rows, asked, before + after), dtype=np.bool_)
-    for row, (query, shared, past) in enumerate(zip(queries, seen, own, strict=True)):
-        table[row, : len(query)] = query
-        reach[row, : len(query)] = query - past[0]
-        keys[row, : len(shared)] = shared
-        keys[row, before : before + len(past)] = past
-        mask[row, :, : len(shared)] = True
-    mask[:, :, before:] = np.arange(after) <= reach[:, :, None]
-    sizes = np.array([[len(query)] for query in queries])
-    return AttentionPlan(
-        queries=torch.from_numpy(table.ravel()),
-        keys=torch.from_numpy(keys.ravel()),
-        mask=torch.from_numpy(mask).unsqueeze(1),
-        real=torch.from_numpy(np.flatnonzero(np.arange(asked) < sizes)),
-    )
 
 
 def _joined(lines: Sequence[Ids]) -> Tensor:
