@@ -147,7 +147,7 @@ class Running:
         try:
             service = self.service("worker" if kind == "horse" else kind)
             return service.children() if kind == "horse" else [service]
-        except (psutil.NoSuchProcess, FileNotFoundError):
+        except (psutil.NoSuchProcess, FileNotFoundError, KeyError):  # just now it is not there
             return []
 
 

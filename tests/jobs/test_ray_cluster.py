@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -132,7 +133,7 @@ def test_output_environment_folder_and_exit_code_come_through(follow):
         *python("import os; print('here', os.getcwd(), os.environ['MARK']); raise SystemExit(3)"),
         options=("--env", "MARK=yes"),
     )
-    assert job.end() == 3
+    assert job.end() == 3, job.output
     assert f"here {ROOT} yes" in job.output
     assert "ended with exit code 3" in job.output
 
@@ -206,14 +207,11 @@ def test_a_job_whose_node_dies_is_lost_and_can_be_done_again(follow, head, folde
 def start_node(head: RayHead, folder: Path) -> process.ProcessRef:
     """A second node of the cluster, with a resource that only it has."""
     log = folder / f"node-{time.monotonic_ns()}.log"
-    gcs = next(
-        line.split("--address=")[1].split("'")[0].split()[0]
-        for line in (folder / "head.log").read_text().splitlines()
-        if "--address=" in line
-    )
+    found = re.search(r"--address='([^']+)'", (folder / "head.log").read_text())
+    assert found is not None
     return process.start(
         [
-            *(ray_program(), "start", "--block", "--disable-usage-stats", f"--address={gcs}"),
+            *(ray_program(), "start", "--block", "--disable-usage-stats", f"--address={found[1]}"),
             *("--num-cpus", "1", "--resources", json.dumps({SECOND_NODE: 1})),
             *("--object-store-memory", "100000000"),
             *("--dashboard-agent-listen-port", str(free_port())),
