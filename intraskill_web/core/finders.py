@@ -1,7 +1,8 @@
 """Static files that come with installed packages: plotly.min.js straight from plotly's wheel.
 
 So the browser's library always has the version of the installed Python package, and nothing is
-vendored or fetched from elsewhere."""
+vendored or fetched from elsewhere.
+"""
 
 from __future__ import annotations
 

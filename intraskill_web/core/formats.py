@@ -1,7 +1,8 @@
 """Numbers, times and hashes as people read them, in one place and the same on every page.
 
 Rates have three decimals, effects a sign and a true minus, counts thousands separators, durations
-two units. What is not known is an en dash, never a zero."""
+two units. What is not known is an en dash, never a zero.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,13 @@ from django.utils.translation import gettext as _
 from intraskill_web.charts.rows import MINUS, signed
 
 UNKNOWN = "\u2013"
+# unit, its seconds, the seconds of the smaller unit beside it, up to
+SPANS = (
+    ("s", 1, 1, 60),
+    ("min", 60, 1, 3600),
+    ("h", 3600, 60, 86_400),
+    ("d", 86_400, 3600, 10**12),
+)
 AGES = (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400), ("d", 86_400, 10**12))
 CJK = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]")
 
@@ -53,15 +61,23 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 10:
-        return _("%(s)s s") % {"s": f"{max(seconds, 0):.1f}"}
+        return spans()["s"].replace("#", f"{max(seconds, 0):.1f}")
     whole = round(seconds)
-    if whole < 60:
-        return _("%(s)s s") % {"s": whole}
-    if whole < 3600:
-        return _("%(m)d min %(s)02d s") % {"m": whole // 60, "s": whole % 60}
-    if whole < 86_400:
-        return _("%(h)d h %(m)02d min") % {"h": whole // 3600, "m": whole % 3600 // 60}
-    return _("%(d)d d %(h)02d h") % {"d": whole // 86_400, "h": whole % 86_400 // 3600}
+    for unit, size_s, part_s, limit in SPANS:
+        if whole < limit:
+            text = spans()[unit].replace("##", f"{whole % size_s // part_s:02d}")
+            return text.replace("#", str(whole // size_s))
+    raise AssertionError("unreachable")
+
+
+def spans() -> dict[str, str]:
+    """What ``duration`` says by its larger unit, with # and ## for the two numbers."""
+    return {
+        "s": _("# s"),
+        "min": _("# min ## s"),
+        "h": _("# h ## min"),
+        "d": _("# d ## h"),
+    }
 
 
 def size(value: int | None) -> str:
@@ -92,11 +108,11 @@ def ago(moment: datetime | None) -> str:
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
     for unit, size_s, limit in AGES:
         if seconds < limit:
-            return ago_patterns()[unit].replace("#", str(seconds // size_s))
+            return agos()[unit].replace("#", str(seconds // size_s))
     raise AssertionError("unreachable")
 
 
-def ago_patterns() -> dict[str, str]:
+def agos() -> dict[str, str]:
     """What ``ago`` says by unit, with # for the number; the page's script uses the same."""
     return {"s": _("# s ago"), "min": _("# min ago"), "h": _("# h ago"), "d": _("# d ago")}
 

@@ -2,7 +2,8 @@
 
 A page names its state by a token (one indexed query). The script asks for ``?part=live`` with
 ``If-None-Match``; an equal token is answered 304 before anything else is computed. The answer is a
-list of fragments, each with a token of its own text, so that only what changed is replaced."""
+list of fragments, each with a token of its own text, so that only what changed is replaced.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 data.
 
 A view computes once and calls ``page``; what a person sees and what a script reads cannot drift
-apart. Tables have a CSV twin too (``?format=csv``)."""
+apart. Tables have a CSV twin too (``?format=csv``).
+"""
 
 from __future__ import annotations
 

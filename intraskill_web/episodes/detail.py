@@ -23,7 +23,8 @@ WINDOW = 50  # turns shown at once
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The badge of an episode: a state's look and a word. Technical, truncated and policy
-    differ."""
+    differ.
+    """
 
     state: str
     icon: str

@@ -2,7 +2,8 @@
 
 Paging is by id (newest first): a page costs the same however deep it lies, and rows that arrive
 while one reads do not shift what is shown. Counting stops at COUNT_LIMIT, so that a huge list
-answers as fast."""
+answers as fast.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def list_page(
     found: QuerySet[Episode], *, before: int | None = None, after: int | None = None
 ) -> ListPage:
     """The page of ids below ``before``, or above ``after``, or the newest. Three queries at
-    most."""
+    most.
+    """
     rows = found.select_related("experiment", "round")
     if after is not None:
         taken = list(rows.filter(pk__gt=after).order_by("pk")[: PAGE + 1])

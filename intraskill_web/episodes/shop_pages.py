@@ -1,7 +1,8 @@
 """The structured page of an observation, as the rendered shop page needs it. Pure.
 
 The state comes from a trace file, so every field is taken as text or left out: a hostile or broken
-trace is shown, never a fault of the page."""
+trace is shown, never a fault of the page.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ class Hit:
     price: str
     attributes: str
     asin: str
+    opened: bool = False  # the next turn opens it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class ShopPage:
 
 
 def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
-    """The page of ``state``."""
+    """The page of ``state``; ``opened`` is the id of the product that the next turn opens."""
     kind = text(state.get("page_type"))
     if kind == "search_results":
-        hits = [_hit(p) for p in sequence(state.get("products"))[:MAX_HITS]]
+        hits = [_hit(p, opened) for p in sequence(state.get("products"))[:MAX_HITS]]
         place = tuple(text(state.get(k)) for k in ("page", "total_pages", "total_results"))
         return ShopPage(
             kind,
@@ -85,7 +87,7 @@ def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
     return ShopPage(kind)
 
 
-def _hit(value: object) -> Hit:
+def _hit(value: object, opened: str = "") -> Hit:
     product = mapping(value)
     return Hit(
         rank=text(product.get("rank")),
@@ -94,6 +96,7 @@ def _hit(value: object) -> Hit:
         price=text(product.get("price")),
         attributes="; ".join(text(a) for a in sequence(product.get("key_attributes"))),
         asin=text(product.get("asin")),
+        opened=bool(opened) and text(product.get("asin")) == opened,
     )
 
 

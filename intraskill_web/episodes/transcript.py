@@ -1,13 +1,14 @@
 """A trace as people read it: the prompt, then turns of call and observation. Pure.
 
 Reads the published layout and our slim one. Whatever a field holds, nothing here fails: a trace is
-what a model wrote, and a broken one must still be shown."""
+what a model wrote, and a broken one must still be shown.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from intraskill_web.episodes.shop_pages import (
@@ -24,7 +25,9 @@ class Turn:
     """One turn: what the policy did and what came back.
 
     ``observation`` is the text after the action; ``page`` its structured state for the rendered
-    shop page. ``problem`` is the code of a protocol error or policy failure."""
+    shop page. ``problem`` is the code of a protocol error or policy failure. ``same_as`` is the
+    earlier turn after which the shop had shown this very result page.
+    """
 
     index: int
     name: str
@@ -43,6 +46,7 @@ class Turn:
     reward: float | None
     done: bool
     log_prob: float | None = None
+    same_as: int | None = None
 
     @property
     def summary(self) -> str:
@@ -108,6 +112,7 @@ def transcript(trace: Mapping[str, Any]) -> Transcript:
         following = steps[i + 1] if i + 1 < len(steps) else None
         after = following.get("observation") if following else final.get("observation")
         turns.append(_turn(i + 1, step, after, means[i]))
+    turns = _linked(turns, steps)
     messages = [mapping(m) for m in sequence(trace.get("conversation"))]
     if trace.get("layout") is None:  # the published layout keeps the whole conversation there
         messages = messages[:2]
@@ -185,6 +190,21 @@ def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | 
         done=environment.get("done") is True,
         log_prob=log_prob,
     )
+
+
+def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """Mark result pages that were shown before, and on each the product that is opened next."""
+    seen: list[tuple[ShopPage, int]] = []
+    linked = []
+    for i, turn in enumerate(turns):
+        page, same_as = turn.page, None
+        if page is not None and page.kind == "search_results":
+            same_as = next((index for known, index in seen if known == page), None)
+            seen.append((page, turn.index))
+            state = mapping(mapping(steps[i].get("environment")).get("observation_state"))
+            page = shop_page(state, opened=turns[i + 1].argument if i + 1 < len(turns) else "")
+        linked.append(replace(turn, page=page, same_as=same_as))
+    return linked
 
 
 def _call(model: Mapping[str, Any], action: object) -> tuple[str, str]:

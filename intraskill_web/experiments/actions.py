@@ -2,7 +2,8 @@
 
 The rules themselves live in ``services``; this module says beforehand, in words, what they will
 answer. A button that is wrong about it does no harm: the service refuses and the page shows its
-message."""
+message.
+"""
 
 from __future__ import annotations
 

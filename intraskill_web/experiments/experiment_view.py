@@ -1,5 +1,6 @@
 """Builds the experiment page from rows: context for the template, data for the twin, tables for
-CSV."""
+CSV.
+"""
 
 from __future__ import annotations
 
@@ -107,6 +108,7 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
         "chart": checkpoint_chart(checkpoints, steps * experiment.rounds_planned),
         "survival": matrix,
         "versions": versions,
+        "settings": settings_of(experiment.config),
         "tables": tables,
     }
     return ExperimentView(experiment, context, tables, lines, made, active is not None)
@@ -168,3 +170,31 @@ def rounds_table(rows: Sequence[RoundRow]) -> Table:
             for row in rows
         ],
     )
+
+
+def settings_of(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The settings people ask about first; the whole is in the JSON twin."""
+    train, rollout = config.get("train", {}), config.get("train", {}).get("rollout", {})
+    optimiser, evaluation = train.get("optimiser", {}), config.get("evaluation", {})
+    curriculum, gate = config.get("curriculum", {}), config.get("gate", {})
+    every = _("all")
+    lines = [
+        (_("Steps a round"), train.get("steps")),
+        (_("Groups a step, kept"), _pair(rollout, "groups_per_wave", "groups_kept")),
+        (_("Episodes a group"), rollout.get("episodes_per_group")),
+        (_("Learning rate"), optimiser.get("learning_rate")),
+        (_("Updates a step"), optimiser.get("updates_per_step")),
+        (_("q"), curriculum.get("skill_free_probability")),
+        (_("rho, from and to"), _pair(curriculum, "rho_min", "rho_max")),
+        (_("Validation tasks, bare"), evaluation.get("bare_tasks", every) or every),
+        (_("Validation tasks, full skill"), evaluation.get("full_tasks", every) or every),
+        (_("Gate profile"), gate.get("profile")),
+        (_("Budget of the bank"), gate.get("active_skill_budget")),
+    ]
+    return [(name, str(value)) for name, value in lines if value is not None]
+
+
+def _pair(values: Mapping[str, Any], first: str, second: str) -> str | None:
+    if first not in values or second not in values:
+        return None
+    return f"{values[first]}, {values[second]}"

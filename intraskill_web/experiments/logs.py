@@ -2,7 +2,8 @@
 
 Lines are bytes of a process we do not trust. Control sequences except colours are removed, the
 text is escaped by the template, and a line longer than LINE_LIMIT is cut with the number of bytes
-left out."""
+left out.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Forest:
     budget: int | None
     statuses: list[str]
     excluding_zero: int
-    by_chance: int
+    by_chance: str
     table: Table
 
     def __iter__(self) -> Iterator[list[ForestLine]]:
@@ -72,7 +72,7 @@ def forest(gate: GateRun, rows: Sequence[Contribution], *, experiment: str) -> F
         budget=gate.summary.get("active_skill_budget"),
         statuses=[s for s in STATUS_ORDER if s in present],
         excluding_zero=len(zero_out),
-        by_chance=round(0.05 * len(rows)),
+        by_chance=f"{0.05 * len(rows):.1f}",
         table=contributions_table(rows),
     )
 

@@ -1,7 +1,8 @@
 """Reducing a series to the pixels that show it: minimum, maximum and last value of each bucket.
 
 The window is cut first, then reduced, so that zooming in shows more; the first and last point
-always stay. No extreme is ever lost, unlike with random sampling."""
+always stay. No extreme is ever lost, unlike with random sampling.
+"""
 
 from __future__ import annotations
 

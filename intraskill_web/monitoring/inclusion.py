@@ -2,7 +2,8 @@
 
 The denominator is the assisted groups, empty ones included; skill-free groups are judged apart,
 against q and all groups (training.md §3, §5.2). Rates are logged a step; the counts behind them
-are whole numbers and are recovered exactly."""
+are whole numbers and are recovered exactly.
+"""
 
 from __future__ import annotations
 

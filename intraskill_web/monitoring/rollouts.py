@@ -1,7 +1,8 @@
 """Counts over a round's training episodes, by step, treatment and triage: one query for all panels.
 
 Rows are grouped by what a group shares (treatment, admission, triage), so that groups can be
-counted by their distinct index."""
+counted by their distinct index.
+"""
 
 from __future__ import annotations
 

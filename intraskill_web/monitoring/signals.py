@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -16,20 +18,24 @@ from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, StepCount
 from intraskill_web.monitoring.panels.base import RoundData
 from intraskill_web.monitoring.statistics import binomial_band
-from jobs.transitions import ACTIVE, State
+from jobs.transitions import State
 
 WINDOWS = 3  # steps in a row that the cumulative rate must be outside its band
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """``level``: open (needs a look), info (waits for someone), ok (checked and quiet)."""
+    """``level``: open (needs a look), info (waits for someone), ok (checked and quiet).
+
+    ``moment`` is when it last happened; pages say how long ago.
+    """
 
     level: str
     title: str
     detail: str = ""
     href: str = ""
     link: str = ""
+    moment: datetime | None = None
 
 
 def round_signals(
@@ -40,17 +46,18 @@ def round_signals(
 ) -> list[Signal]:
     """All signals of a round, open ones first."""
     signals = [
-        *_failed(stages),
+        *_failed(stages, attempts),
         *_unscored(data),
         *_technical(data),
         *_inclusion(data, rows),
-        *_stalled(data, stages, attempts),
+        *_stalled(data, stages),
     ]
     order = {"open": 0, "info": 1, "ok": 2}
     return sorted(signals, key=lambda signal: order[signal.level])
 
 
-def _failed(stages: Sequence[Stage]) -> list[Signal]:
+def _failed(stages: Sequence[Stage], attempts: Sequence[Attempt]) -> list[Signal]:
+    latest = {attempt.stage_id: attempt for attempt in attempts}
     bad = (State.FAILED, State.LOST, State.INCOMPLETE)
     title = _("%(stage)s: %(state)s")
     return [
@@ -58,6 +65,10 @@ def _failed(stages: Sequence[Stage]) -> list[Signal]:
             "open",
             title % {"stage": stage.get_kind_display(), "state": stage.get_state_display()},
             stage.message,
+            reverse("experiments:attempt", args=[latest[stage.pk].pk])
+            if stage.pk in latest
+            else "",
+            _("Log and cause"),
         )
         for stage in stages
         if stage.state in bad
@@ -145,22 +156,15 @@ def lasting(counts: Sequence[StepCount], target: float, windows: int = WINDOWS) 
     return recent[0] if len(recent) == windows and recent[0] and len(set(recent)) == 1 else ""
 
 
-def _stalled(data: RoundData, stages: Sequence[Stage], attempts: Sequence[Attempt]) -> list[Signal]:
+def _stalled(data: RoundData, stages: Sequence[Stage]) -> list[Signal]:
     """No step for three times the median step time, while training runs."""
     train = next((s for s in stages if s.kind == "train"), None)
     seconds = sorted(data.series.get("perf/step_time").values())
     if train is None or train.state != State.RUNNING or len(seconds) < 3:
         return []
-    beats = [a.heartbeat_at for a in attempts if a.stage_id == train.pk and a.state in ACTIVE]
-    age = (timezone.now() - train.updated_at).total_seconds()
     median = seconds[len(seconds) // 2]
+    age = (timezone.now() - train.updated_at).total_seconds()
     if age <= max(3 * median, 30):
-        return [Signal("ok", _("Last step"), formats.ago(train.updated_at))]
-    return [
-        Signal(
-            "open",
-            _("No step for %(age)s:") % {"age": formats.duration(age)},
-            _("median %(t)s a step; heartbeat %(beat)s")
-            % {"t": formats.duration(median), "beat": formats.ago(beats[0] if beats else None)},
-        )
-    ]
+        return [Signal("ok", _("Last step"), moment=train.updated_at)]
+    usual = _("usually %(t)s a step; the last") % {"t": formats.duration(median)}
+    return [Signal("open", _("No new step:"), usual, moment=train.updated_at)]

@@ -2,7 +2,8 @@
 
 The unit is the logical chunk, not the file: added, retired, rewritten, moved, unchanged. Words are
 compared in languages with spaces, characters in Chinese, so that one changed character does not
-mark a whole line."""
+mark a whole line.
+"""
 
 from __future__ import annotations
 

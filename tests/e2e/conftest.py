@@ -97,7 +97,8 @@ class Visitor:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, operator: Any) -> Iterator[Any]:
     """``visit(width=390, scheme="dark", locale="zh-CN")`` gives a Visitor with the role
-    operator."""
+    operator.
+    """
     contexts: list[BrowserContext] = []
 
     def start(width: int = 1440, scheme: str = "light", locale: str = "en-US") -> Visitor:

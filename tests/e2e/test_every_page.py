@@ -1,5 +1,6 @@
 """Every page in a real browser: no complaint in the console, no sideways overflow, everything
-named."""
+named.
+"""
 
 from __future__ import annotations
 

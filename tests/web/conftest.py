@@ -1,5 +1,6 @@
 """One made experiment for all tests of a module, in a transaction that is rolled back at its
-end."""
+end.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +12,13 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
 
 from intraskill_web.core.po import compile_stale
 from tests.web.factories import Made, make_experiment
+
+hypothesis_settings.register_profile("steady", deadline=None)  # a busy machine is no failure
+hypothesis_settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,6 @@
 """Charts are text made from numbers: where things stand, and that nothing breaks out of an
-attribute."""
+attribute.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The gate page: health before numbers, families by rank, and nothing shown of an incomplete
-gate."""
+gate.
+"""
 
 from __future__ import annotations
 

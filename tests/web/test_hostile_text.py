@@ -1,5 +1,6 @@
 """Model output, logs and names are hostile text: shown, never run, on every page that shows
-them."""
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """A number that counts episodes opens exactly these: the link's list is as long as the page
-says."""
+says.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """A poll without news is a 304; with news it brings fragments, and only what changed has a new
-token."""
+token.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from django.template.base import FilterExpression, NodeList, Parser, Token
 from django.template.context import Context
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
@@ -113,9 +114,22 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
-def ago_words() -> SafeString:
-    """The wording of ``ago`` for the page's script, as data attributes."""
-    return format_html_join(" ", 'data-ago-{}="{}"', formats.ago_patterns().items())
+def elapsed(start: datetime | None, end: datetime | None) -> SafeString | str:
+    """How long something took, or takes until now; the page's script keeps the latter true."""
+    if start is None:
+        return formats.UNKNOWN
+    text = formats.duration(((end or timezone.now()) - start).total_seconds())
+    if end is not None:
+        return text
+    return format_html('<time data-since datetime="{}">{}</time>', start.isoformat(), text)
+
+
+@register.simple_tag
+def clock_words() -> SafeString:
+    """The wording of ``ago`` and ``elapsed`` for the page's script, as data attributes."""
+    words = [(f"ago-{unit}", text) for unit, text in formats.agos().items()]
+    words += [(f"span-{unit}", text) for unit, text in formats.spans().items()]
+    return format_html_join(" ", 'data-{}="{}"', words)
 
 
 @register.simple_tag

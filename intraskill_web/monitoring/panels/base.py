@@ -24,7 +24,8 @@ class RoundData:
     """One round's facts, read once and shared by its panels.
 
     ``first_step`` and ``last_step`` are the planned ones; ``series`` holds this round, ``earlier``
-    the outcome of the rounds before it; ``titles`` are the chunks' by logical id."""
+    the outcome of the rounds before it; ``titles`` are the chunks' by logical id.
+    """
 
     round: Round
     first_step: int
@@ -69,7 +70,8 @@ class RoundData:
 @dataclass(frozen=True, slots=True)
 class Panel:
     """A panel: the drawing (None: nothing to draw yet), its table twin, and what the template
-    shows."""
+    shows.
+    """
 
     key: str
     table: Table

@@ -140,7 +140,8 @@ def _rows(data: RoundData, step: int) -> list[HealthRow]:
 
 def _history(data: RoundData, key: str) -> dict[int, float]:
     """A series of this round. Absent drop counts are zeros: they are logged only when there are
-    some."""
+    some.
+    """
     if key in ("technical_group_drop_count", "zero_std_group_drop_rate"):
         logged = data.series.get(key)
         return {s: logged.get(s, 0.0) for s in data.series.get("group_count")}

@@ -5,7 +5,7 @@ const follow = (log) => {
   log.dataset.ready = "1";
   const button = log.parentElement.querySelector("[data-follow]");
   let next = Number(log.dataset.next);
-  let following = !location.hash.startsWith("#L");
+  let following = Boolean(button) && !location.hash.startsWith("#L");
   let timer = 0;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   const show = () => {
@@ -39,6 +39,10 @@ const follow = (log) => {
     if (delay) timer = setTimeout(ask, delay);
   };
 
+  if (!location.hash.startsWith("#L")) toEnd();
+  else document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
+  if (!button) return; // complete: nothing more will come
+
   log.addEventListener("scroll", () => {
     const last = log.scrollHeight - log.scrollTop - log.clientHeight < 8;
     if (last !== following) {
@@ -54,10 +58,8 @@ const follow = (log) => {
       ask();
     }
   });
-  if (following) toEnd();
-  else document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
   show();
-  if (log.dataset.ended !== "1") timer = setTimeout(ask, 1000);
+  timer = setTimeout(ask, 1000);
 };
 
 const start = () => document.querySelectorAll("[data-log]:not([data-ready])").forEach(follow);
