@@ -1,88 +1,134 @@
-"""One round's analysis: pending groups in, candidate pool, ledger and summary out.
+"""One round's analysis: waiting groups in, cards, candidate pool, ledger and summary out.
 
-Without an analyst no card is written and no candidate proposed; the pool then holds the active
-chunks only, so that the gate can still judge them. The ledger of earlier rounds is always carried
-on, whatever happens here. Specification: gate-analysis.md §§1, 9, 12.
+Cards are made once for every input and kept; the compilation is repeated only when its inputs
+changed. The summary is written last: where it lies, the analysis is whole. When an analyst fails as
+a whole, the pool holds the active chunks only and the summary says so, so that the gate can still
+judge them; the ledger of earlier rounds is carried on in every case. Specification:
+gate-analysis.md §§1, 9, 11.5, 12.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.analyst.triage_queue import pending_groups
-from trainer.canonical import fingerprint, utc_now
+from trainer.analyst.cards import card_identity
+from trainer.analyst.compiler.assemble import assemble
+from trainer.analyst.compiler.compile import compile_cards
+from trainer.analyst.compiler.contract import Contract
+from trainer.analyst.desk import Desk, open_desk
+from trainer.analyst.firewall import gold_facts
+from trainer.analyst.maker import AnalysisEnded, CardMaker
+from trainer.analyst.publish import Outcome, finished, publish
+from trainer.analyst.triage_queue import Case
+from trainer.analyst.workers import Workers
+from trainer.canonical import fingerprint
 from trainer.config import AnalystConfig
-from trainer.errors import InputError
-from trainer.files import write_json, write_jsonl
-from trainer.gate.ledger import Row, append_proposals, load_ledger
-from trainer.gate.pool import Candidate, parse_pool, pool_document
+from trainer.errors import IncompleteError
 from trainer.progress import Progress
-from trainer.skills.bank import load_bank
 
-SUMMARY_SCHEMA = "shopsimrl-online-failure-analysis-v1"
+Card = Mapping[str, Any]
 
 
 def run_analysis(config: AnalystConfig) -> dict[str, Any]:
-    """Write ``candidate_pool.json``, ``proposal_ledger.jsonl`` and ``analysis_summary.json``.
+    """Make what cards are missing, errors included, compile, and write the round's three files.
 
-    The summary is written last: where it lies, the analysis is whole. Raises InputError when the
-    training round, the bank or the ledger's history cannot be used.
+    Raises InputError when round, bank or ledger cannot be used, StopRequested on request, and
+    IncompleteError when the analyst failed and ``on_failure`` is ``stop``.
     """
-    folder = config.output_dir
-    bank = load_bank(config.skillbank)
-    pending = pending_groups(config.training_dir, bank)
-    progress = Progress(folder / "progress.json", unit="group", total=len(pending))
-    cards: list[dict[str, Any]] = []
-    candidates: list[Candidate] = []
-    history = _history(config.ledger_history)
-    document = pool_document(
-        round_id=config.round_id,
-        proposal_checkpoint=config.proposal_checkpoint,
-        bank=bank,
-        candidates=candidates,
-    )
-    pool = parse_pool(document)
-    write_json(folder / "candidate_pool.json", document)
-    write_jsonl(folder / "proposal_ledger.jsonl", append_proposals(history, pool), compact=False)
-    summary = {
-        "schema_version": SUMMARY_SCHEMA,
-        "created_at": utc_now(),
-        "round_id": config.round_id,
-        "analyst": config.analyst.kind,
-        "triage_groups": len(pending),
-        "analyzed_cards": len(cards),
-        "eligible_cards": 0,
-        "candidates": len(candidates),
-        "proposal_history_records": len(history),
-        "evidence_only_card_ids": [],
-        "candidate_pool_path": "candidate_pool.json",
-        "pool_sha256": pool.pool_sha256,
-        "current_skillbank_sha256": bank.bank_sha256,
-        "compilation_input_sha256": fingerprint(
-            {
-                "cards": cards,
-                "current_skillbank_sha256": bank.bank_sha256,
-                "compiler": config.analyst.kind,
-                "max_candidates": config.analyst.max_candidates,
-                "proposal_checkpoint": config.proposal_checkpoint,
-                "history": history,
-            }
-        ),
-    }
-    write_json(folder / "analysis_summary.json", summary)
-    progress.update(len(pending))
+    desk = open_desk(config)
+    cases = desk.cases()
+    progress = Progress(desk.folder / "progress.json", unit="card", total=len(cases))
+    ended: AnalysisEnded | None = None
+    cards: list[Card] = []
+    if desk.maker is not None:
+        ended = make_cards(desk.maker, cases, progress, desk.concurrency)
+        marks = {case.source: desk.maker.fingerprint(case) for case in cases}
+        cards = list(desk.maker.store.rows(marks))
+    summary = _conclude(desk, cases, cards, ended)
+    progress.update(len(cases), f"{summary['candidates']} candidates")
     return summary
 
 
-def _history(path: Path | None) -> list[Row]:
-    """The ledger of earlier rounds. A ledger that is named must be there: losing it is an error."""
-    if path is None:
-        return []
-    if not path.exists():
-        raise InputError(
-            "the proposal ledger of the earlier rounds is missing",
-            file=path,
-            remedy="Restore it, or leave ledger_history out in the first round",
-        )
-    return load_ledger(path)
+def make_cards(
+    maker: CardMaker, cases: Sequence[Case], progress: Progress, concurrency: int
+) -> AnalysisEnded | None:
+    """Make the missing cards; returns what ended the work early, if anything did."""
+    missing = [case for case in cases if not maker.is_done(case, retry_errors=True)]
+    done = len(cases) - len(missing)
+    with Workers(maker.make, concurrency) as workers:
+        workers.submit(missing)
+        try:
+            while workers.poll(1.0):
+                progress.update(done + workers.done)
+        except AnalysisEnded as error:
+            return error
+    return None
+
+
+def _conclude(
+    desk: Desk, cases: Sequence[Case], cards: Sequence[Card], ended: AnalysisEnded | None
+) -> dict[str, Any]:
+    """Compile and publish, or publish that nothing came out."""
+    key = _compilation_key(desk, cards)
+    if ended is None and (summary := finished(desk.folder, key)) is not None:
+        return summary
+    eligible = [card for card in cards if card["eligible_for_consolidation"]]
+    if ended is None or eligible:
+        try:
+            return publish(desk, cases, cards, _compiled(desk, cases, eligible, key, ended))
+        except AnalysisEnded as error:
+            ended = error
+    if desk.config.analyst.on_failure == "stop":
+        raise IncompleteError(f"the analyst failed: {ended}")
+    return publish(desk, cases, cards, Outcome("failed", key, error=ended))
+
+
+def _compiled(
+    desk: Desk, cases: Sequence[Case], eligible: Sequence[Card], key: str, ended: Exception | None
+) -> Outcome:
+    compiled = compile_cards(desk.compiler, eligible, _contract(desk, cases, eligible))
+    candidates = assemble(
+        compiled.items,
+        style=desk.style,
+        active=desk.bank.chunks,
+        task_of={card["card_id"]: card["task_id"] for card in eligible},
+        minimum_tasks=desk.config.analyst.minimum_tasks,
+        proposal_checkpoint=desk.config.proposal_checkpoint,
+        provenance=desk.config.analyst.kind,
+    )
+    return Outcome("partial" if ended else "complete", key, candidates, compiled, ended)
+
+
+def _contract(desk: Desk, cases: Sequence[Case], eligible: Sequence[Card]) -> Contract:
+    catalogue = desk.world.catalogue if desk.world else None
+    traces = {case.source: case.trace for case in cases}
+    return Contract(
+        max_candidates=desk.config.analyst.max_candidates,
+        active_ids=[chunk.skill_id for chunk in desk.bank.chunks],
+        facts={
+            card["card_id"]: gold_facts(traces[card["source_trajectory_id"]], catalogue)
+            for card in eligible
+        },
+        firewall=desk.firewall,
+        history=desk.past(),
+        style=desk.style,
+    )
+
+
+def _compilation_key(desk: Desk, cards: Sequence[Card]) -> str:
+    settings = desk.config.analyst
+    return fingerprint(
+        {
+            "cards": [card_identity(card) for card in cards],
+            "current_skillbank_sha256": desk.bank.bank_sha256,
+            "compiler": desk.compiler.identity(),
+            "style": desk.style.identity(),
+            "firewall": desk.firewall.identity(),
+            "max_candidates": settings.max_candidates,
+            "minimum_tasks": settings.minimum_tasks,
+            "near_duplicate": settings.near_duplicate,
+            "proposal_checkpoint": desk.config.proposal_checkpoint,
+            "history": desk.history,
+        }
+    )

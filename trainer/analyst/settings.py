@@ -49,11 +49,12 @@ class PriceSettings(Config):
     output: NotNegative = 0.0
 
 
-class EndpointSettings(Config):
+class ChatSettings(Config):
     """A server that speaks the OpenAI chat protocol: DashScope, SGLang, vLLM, OpenAI, …
 
-    The key itself stands in the environment variable ``api_key_env``, never in a file. ``budget``
-    null means no limit; a round that would exceed it stops asking and says so.
+    The key itself stands in the environment variable ``api_key_env``, never in a file. What a
+    server calls thinking goes into ``extra_body``, e.g. ``{enable_thinking: true}``. A budget of
+    null means no limit; a round that could exceed its budget with the next call stops asking.
     """
 
     base_url: str
@@ -63,7 +64,7 @@ class EndpointSettings(Config):
     top_p: Probability = 0.95
     session_max_tokens: Count = 4096
     compile_max_tokens: Count = 8192
-    thinking: bool | None = None
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream: bool = True
     timeout_seconds: Positive = 180.0
     transport_retries: Annotated[int, Field(ge=0, le=20)] = 8
@@ -80,7 +81,6 @@ class EndpointSettings(Config):
             "model": self.model,
             "temperature": self.temperature,
             "top_p": self.top_p,
-            "thinking": self.thinking,
             "session_max_tokens": self.session_max_tokens,
             "compile_max_tokens": self.compile_max_tokens,
             "extra_body": self.extra_body,
@@ -111,11 +111,13 @@ class AnalystSettings(Config):
     minimum_tasks: Count = 3
     firewall: Literal["standard", "compat"] = "standard"
     near_duplicate: Probability = 0.8
+    #: when nothing can be analysed: go on to the gate without candidates, or stop the round here
+    on_failure: Literal["continue", "stop"] = "continue"
     resume: bool = True
     watch: bool = False
     trigger: TriggerSettings = TriggerSettings()
     limits: LimitSettings = LimitSettings()
-    endpoint: EndpointSettings | None = None
+    endpoint: ChatSettings | None = None
     probe: ProbeSettings = ProbeSettings()
 
     @model_validator(mode="before")

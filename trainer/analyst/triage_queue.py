@@ -1,90 +1,148 @@
-"""The groups of a training round that wait for the analyst.
+"""The groups of a training round that wait for the analyst, each with the trace that stands for it.
 
-A group is pending when every sibling failed and its retry with the whole skill failed too. The
-retry's trace is what the analyst reads; before that it is checked that it is what its label says.
-Specification: training.md §4.7, gate-analysis.md §11.1.
+A group waits when every sibling failed and its retry with the whole skill failed too; the retry's
+trace is then read. With the wider trigger a group also waits that rarely succeeds and hardly
+varies; its first failed sibling stands for it. Before a trace is used it is checked that it is what
+its label says. Specification: training.md §4.7, gate-analysis.md §11.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import fmean, pvariance
+from typing import Any, Literal
 
+from trainer.analyst.settings import TriggerSettings
 from trainer.errors import InputError
 from trainer.files import read_jsonl
 from trainer.grpo.publish import RoundFolder, read_traces
+from trainer.grpo.step import episode_id
 from trainer.rollout.traces import is_complete
 from trainer.skills.bank import SkillBank
 
 PENDING = "full_skill_failure_pending_analysis"
+Trigger = Literal["all_wrong", "low_mean"]
+Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class PendingGroup:
-    """One group that waits: its line in ``groups.jsonl`` and the trace of its full-skill retry."""
+class Case:
+    """One group that waits: its line in ``groups.jsonl``, the failed trace, and why it waits."""
 
-    line: Mapping[str, Any]
+    line: Line
     trace: Mapping[str, Any]
+    trigger: Trigger
+
+    @property
+    def source(self) -> str:
+        """The id of the trace, under which its card is filed."""
+        return str(self.trace["episode_id"])
+
+    @property
+    def task_id(self) -> int:
+        return int(self.trace["job"]["task_id"])
 
 
 def group_lines(training_dir: Path) -> list[dict[str, Any]]:
-    """Every group of the round. Raises InputError when the round has none on disk."""
+    """Every group of the round; of a step that was done twice, the later one.
+
+    Raises InputError when the round has no groups on disk.
+    """
     path = training_dir / "groups.jsonl"
     if not path.exists():
         raise InputError(
             "no groups of a training round", file=path, remedy="Run the training stage first"
         )
-    return list(read_jsonl(path))
+    latest: dict[int, dict[str, Any]] = {row["group_index"]: row for row in read_jsonl(path)}
+    return list(latest.values())
 
 
-def pending_groups(training_dir: Path, bank: SkillBank) -> list[PendingGroup]:
-    """The pending groups in order, each with its checked retry trace."""
-    lines = [line for line in group_lines(training_dir) if line["classification"] == PENDING]
+def trigger_of(line: Line, settings: TriggerSettings) -> Trigger | None:
+    """Why a group is looked at, or None when it is not."""
+    if line["classification"] == PENDING:
+        return "all_wrong"
+    if not settings.low_mean or line["all_wrong"] or not all(line["scored"]):
+        return None
+    successes, rewards = line["successes"], line["rewards"]
+    rare = fmean(successes) <= settings.mean_at_most
+    still = pvariance(rewards) <= settings.variance_at_most
+    enough = len(successes) >= settings.minimum_episodes
+    return "low_mean" if rare and still and enough else None
+
+
+def waiting_cases(
+    training_dir: Path,
+    bank: SkillBank,
+    settings: TriggerSettings,
+    *,
+    known: Collection[int] = (),
+) -> list[Case]:
+    """The groups that wait, in order; ``known`` are group indices that need not be read again.
+
+    Raises InputError when a trace is missing or not what its group says.
+    """
+    by_step: dict[int, list[tuple[Line, Trigger]]] = {}
+    for line in group_lines(training_dir):
+        trigger = trigger_of(line, settings)
+        if trigger is not None and line["group_index"] not in known:
+            by_step.setdefault(line["step"], []).append((line, trigger))
     folder = RoundFolder(training_dir)
-    by_step: dict[int, list[dict[str, Any]]] = {}
-    for line in lines:
-        by_step.setdefault(line["step"], []).append(line)
-    pending = []
+    cases = []
     for step, waiting in by_step.items():
         path = folder.trace_file(step)
-        wanted = {line["full_skill_retry"]["episode_id"] for line in waiting}
-        traces = {t["episode_id"]: t for t in read_traces(path) if t["episode_id"] in wanted}
-        for line in waiting:
-            trace = traces.get(line["full_skill_retry"]["episode_id"])
-            _check_retry(line, trace, bank, path)
-            pending.append(PendingGroup(line, trace or {}))
-    return pending
+        wanted = {source_of(group, trigger) for group, trigger in waiting}
+        found = {t["episode_id"]: t for t in read_traces(path) if t["episode_id"] in wanted}
+        for group, trigger in waiting:
+            trace = found.get(source_of(group, trigger))
+            cases.append(Case(group, _checked(group, trigger, trace, bank, path), trigger))
+    return cases
 
 
-def _check_retry(
-    line: Mapping[str, Any], trace: Mapping[str, Any] | None, bank: SkillBank, path: Path
-) -> None:
-    """Refuse a trace that is not the failed full-skill retry its group speaks of."""
+def source_of(line: Line, trigger: Trigger) -> str:
+    """The episode that stands for a group."""
+    if trigger == "all_wrong":
+        return str(line["full_skill_retry"]["episode_id"])
+    failed = line["successes"].index(False)
+    return episode_id(line["group_index"], line["sample_indices"][failed], retry=False)
+
+
+def _checked(
+    line: Line, trigger: Trigger, trace: Mapping[str, Any] | None, bank: SkillBank, path: Path
+) -> Mapping[str, Any]:
+    """The trace, once it is known to be the failed episode that its group speaks of."""
     where = f"group {line['group_index']}"
+
+    def refuse(message: str, value: object = None, remedy: str | None = None) -> InputError:
+        return InputError(message, file=path, field=where, value=value, remedy=remedy)
+
     if trace is None:
-        raise InputError("the retry has no trace", file=path, field=where)
+        raise refuse(f"the {_kind(trigger)} has no trace")
     if not is_complete(trace):
-        raise InputError("the retry was not completed", file=path, field=where)
+        raise refuse(f"the {_kind(trigger)} was not completed")
     if trace["job"]["split"] != "train":
-        raise InputError(
-            "only train episodes may be analysed",
-            file=path,
-            field=where,
-            value=trace["job"]["split"],
-        )
+        raise refuse("only train episodes may be analysed", trace["job"]["split"])
     if trace["final"]["reward_detail"].get("r_success") != 0:
-        raise InputError("the retry did not fail", file=path, field=where)
-    if trace["provenance"]["skills"].get("diagnostic_full_skill") is not True:
-        raise InputError("not a diagnostic episode", file=path, field=where)
+        raise refuse(f"the {_kind(trigger)} did not fail")
+    diagnostic = trace["provenance"]["skills"].get("diagnostic_full_skill") is True
+    if trigger == "all_wrong" and not diagnostic:
+        raise refuse("not a diagnostic episode")
+    ids = None if trigger == "all_wrong" else line["treatment"]["skill_ids"]
     shown = [(s["skill_id"], s["version"], s["content"]) for s in trace["selected_skills"]]
-    active = [(chunk.skill_id, chunk.version, chunk.content) for chunk in bank.chunks]
+    active = [
+        (chunk.skill_id, chunk.version, chunk.content)
+        for chunk in bank.chunks
+        if ids is None or chunk.skill_id in ids
+    ]
     if shown != active:
-        raise InputError(
-            "the retry showed other chunks than the bank holds",
-            file=path,
-            field=where,
-            value=[skill_id for skill_id, _, _ in shown],
-            remedy="Name the bank that the round was trained on",
+        raise refuse(
+            f"the {_kind(trigger)} showed other chunks than the bank holds",
+            [skill_id for skill_id, _, _ in shown],
+            "Name the bank that the round was trained on",
         )
+    return trace
+
+
+def _kind(trigger: Trigger) -> str:
+    return "retry" if trigger == "all_wrong" else "failed sibling"

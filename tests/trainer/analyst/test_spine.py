@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.trainer.fakes import FakeEngine, FakePolicy, script
+from tests.trainer.analyst.conftest import Configure
 from tests.trainer.grpo.test_training_round import curriculum, training_run
 from trainer.analyst.run import run_analysis
-from trainer.analyst.triage_queue import group_lines, pending_groups
-from trainer.config import AnalystConfig
+from trainer.analyst.settings import TriggerSettings
+from trainer.analyst.triage_queue import group_lines, waiting_cases
 from trainer.errors import InputError
 from trainer.files import read_json, read_jsonl, write_jsonl
 from trainer.gate.pool import load_pool
@@ -21,36 +20,12 @@ from trainer.skills.bank import SkillBank, write_bank
 from trainer.skills.types import Chunk
 
 
-@pytest.fixture
-def round_folder(mini: World, tmp_path: Path) -> Path:
-    """A round in which nothing was ever bought, so that every group waits for the analyst."""
-    engine = FakeEngine()
-    engine.policy = FakePolicy(script("search boots", "next"))
-    run = training_run(mini, tmp_path / "train", engine=engine)
-    replace(run, config=run.config.model_copy(update={"steps": 1})).run()
-    write_bank(tmp_path / "bank.json", curriculum().chunks, bank_version="t", metadata={})
-    return tmp_path
-
-
-def config(folder: Path, **changes: Any) -> AnalystConfig:
-    return AnalystConfig(
-        stage="analyse",
-        name="a",
-        round_id="round-000",
-        output_dir=folder / "analysis",
-        training_dir=folder / "train",
-        skillbank=folder / "bank.json",
-        proposal_checkpoint="checkpoint-1",
-        **changes,
-    )
-
-
 def bank(*chunks: Chunk) -> SkillBank:
     return SkillBank(chunks or curriculum().chunks, "0" * 64)
 
 
 def test_every_failed_group_waits_with_its_retry(round_folder: Path) -> None:
-    pending = pending_groups(round_folder / "train", bank())
+    pending = waiting_cases(round_folder / "train", bank(), TriggerSettings())
     assert [item.line["group_index"] for item in pending] == list(range(6))
     for item in pending:
         assert item.trace["episode_id"] == (
@@ -63,7 +38,10 @@ def test_every_failed_group_waits_with_its_retry(round_folder: Path) -> None:
 
 def test_groups_that_do_not_wait_are_left_out(mini: World, tmp_path: Path) -> None:
     training_run(mini, tmp_path / "train").run()
-    waiting = {item.line["group_index"] for item in pending_groups(tmp_path / "train", bank())}
+    waiting = {
+        item.line["group_index"]
+        for item in waiting_cases(tmp_path / "train", bank(), TriggerSettings())
+    }
     for line in group_lines(tmp_path / "train"):
         label = line["classification"] == "full_skill_failure_pending_analysis"
         assert (line["group_index"] in waiting) is label
@@ -73,11 +51,15 @@ def test_groups_that_do_not_wait_are_left_out(mini: World, tmp_path: Path) -> No
 def test_a_retry_that_showed_another_bank_is_refused(round_folder: Path) -> None:
     changed = replace(curriculum().chunks[0], content="another text")
     with pytest.raises(InputError, match="other chunks than the bank"):
-        pending_groups(round_folder / "train", bank(changed, curriculum().chunks[1]))
+        waiting_cases(
+            round_folder / "train", bank(changed, curriculum().chunks[1]), TriggerSettings()
+        )
 
 
-def test_without_an_analyst_the_pool_holds_the_active_chunks(round_folder: Path) -> None:
-    summary = run_analysis(config(round_folder))
+def test_without_an_analyst_the_pool_holds_the_active_chunks(
+    round_folder: Path, configure: Configure
+) -> None:
+    summary = run_analysis(configure(round_folder))
     assert (summary["triage_groups"], summary["analyzed_cards"], summary["candidates"]) == (6, 0, 0)
     pool = load_pool(round_folder / "analysis" / "candidate_pool.json")
     assert [chunk.skill_id for chunk in pool.current] == ["brand", "calm"]
@@ -87,33 +69,39 @@ def test_without_an_analyst_the_pool_holds_the_active_chunks(round_folder: Path)
     assert (round_folder / "analysis" / "proposal_ledger.jsonl").read_text() == ""
 
 
-def test_the_ledger_of_earlier_rounds_is_carried_on(round_folder: Path) -> None:
+def test_the_ledger_of_earlier_rounds_is_carried_on(
+    round_folder: Path, configure: Configure
+) -> None:
     history = [
         {"candidate_id": "online-1", "validation_result": "retired"},
         {"candidate_id": "online-2", "validation_result": None},
         {"candidate_id": "online-1", "validation_result": "selected"},
     ]
     write_jsonl(round_folder / "history.jsonl", history)
-    summary = run_analysis(config(round_folder, ledger_history=round_folder / "history.jsonl"))
+    summary = run_analysis(configure(round_folder, ledger_history=round_folder / "history.jsonl"))
     rows = list(read_jsonl(round_folder / "analysis" / "proposal_ledger.jsonl"))
     assert rows == [history[2], history[1]], "the last record of an id wins, in first-seen order"
     assert summary["proposal_history_records"] == 2
 
 
-def test_a_ledger_that_is_named_and_missing_is_an_error(round_folder: Path) -> None:
+def test_a_ledger_that_is_named_and_missing_is_an_error(
+    round_folder: Path, configure: Configure
+) -> None:
     with pytest.raises(InputError, match="ledger of the earlier rounds is missing"):
-        run_analysis(config(round_folder, ledger_history=round_folder / "lost.jsonl"))
+        run_analysis(configure(round_folder, ledger_history=round_folder / "lost.jsonl"))
     assert not (round_folder / "analysis" / "candidate_pool.json").exists()
 
 
-def test_an_analysis_without_a_round_is_an_error(tmp_path: Path) -> None:
+def test_an_analysis_without_a_round_is_an_error(tmp_path: Path, configure: Configure) -> None:
     write_bank(tmp_path / "bank.json", curriculum().chunks, bank_version="t", metadata={})
     with pytest.raises(InputError, match="no groups of a training round"):
-        run_analysis(config(tmp_path))
+        run_analysis(configure(tmp_path))
 
 
-def test_repeating_an_analysis_gives_the_same_hashes(round_folder: Path) -> None:
-    one, two = run_analysis(config(round_folder)), run_analysis(config(round_folder))
+def test_repeating_an_analysis_gives_the_same_hashes(
+    round_folder: Path, configure: Configure
+) -> None:
+    one, two = run_analysis(configure(round_folder)), run_analysis(configure(round_folder))
     for summary in (one, two):
         summary.pop("created_at")
     assert one == two

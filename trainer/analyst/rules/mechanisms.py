@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from trainer.analyst.words import words_of
+from trainer.canonical import fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,16 @@ GENERAL = (
 def mechanisms_of(axes: Collection[str]) -> tuple[Mechanism, ...]:
     """All mechanisms of a shop whose products have these option axes."""
     return (*GENERAL, *(select_option(axis) for axis in sorted(axes)))
+
+
+def wording_sha256(known: Collection[Mechanism]) -> str:
+    """The identity of everything the mechanisms say."""
+    return fingerprint(
+        [
+            [each.name, each.failure, each.applies, each.trigger, each.verify, *each.advice]
+            for each in known
+        ]
+    )
 
 
 def mechanism_of(text: str, known: Collection[Mechanism]) -> Mechanism | None:

@@ -1,0 +1,123 @@
+"""What a compilation must satisfy, whoever made it: every broken rule is named (§12).
+
+The published holes are closed: an id may not be repeated inside one candidate's evidence, an empty
+target equals none, and near-duplicates are found here instead of being left to the model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from trainer.analyst.compiler.history import History, signature
+from trainer.analyst.compiler.style import Style
+from trainer.analyst.firewall import Firewall, GoldFacts
+
+Item = Mapping[str, Any]
+TEXTS = ("title", "failure_mechanism", "applicable_when", "verification", "common_failure")
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The rules of one compilation. ``facts`` are those behind each eligible card, by card id."""
+
+    max_candidates: int
+    active_ids: Sequence[str]
+    facts: Mapping[str, GoldFacts]
+    firewall: Firewall
+    history: History
+    style: Style
+
+    def errors(self, result: Mapping[str, Any]) -> list[str]:
+        """Every rule that a compilation breaks; empty when it may be used."""
+        items = result.get("candidates")
+        rest = result.get("evidence_only_card_ids")
+        if not _is_objects(items):
+            return ["candidates must be a list of objects"]
+        if not _is_texts(rest):
+            return ["evidence_only_card_ids must be a list of card ids"]
+        errors = []
+        if len(items) > self.max_candidates:
+            errors.append(f"{len(items)} candidates, at most {self.max_candidates} are allowed")
+        shaped = []
+        for number, item in enumerate(items):
+            problems = self._shape(item)
+            errors += [f"candidates[{number}]: {problem}" for problem in problems]
+            if not problems:
+                shaped.append((number, item))
+        for number, item in shaped:
+            errors += [f"candidates[{number}]: {problem}" for problem in self.objections(item)]
+        errors += self._repeated(shaped)
+        return errors + self._accounting(items, rest)
+
+    def _shape(self, item: Item) -> list[str]:
+        problems = []
+        operation, target = item.get("operation"), item.get("target_chunk_id")
+        if operation not in ("ADD", "REWRITE"):
+            problems.append(f"operation must be ADD or REWRITE, not {operation!r}")
+        elif operation == "ADD" and target not in (None, ""):
+            problems.append(f"an ADD has no target_chunk_id, not {target!r}")
+        elif operation == "REWRITE" and target not in self.active_ids:
+            problems.append(f"target_chunk_id {target!r} is not an active chunk")
+        problems += [
+            f"{name} must be a non-empty text"
+            for name in TEXTS
+            if not isinstance(item.get(name), str) or not item[name].strip()
+        ]
+        steps = item.get("procedure")
+        if not _is_texts(steps) or not steps or not all(step.strip() for step in steps):
+            problems.append("procedure must be a non-empty list of non-empty texts")
+        if not _is_texts(item.get("evidence_card_ids")) or not item["evidence_card_ids"]:
+            problems.append("evidence_card_ids must be a non-empty list of card ids")
+        return problems
+
+    def objections(self, item: Item) -> list[str]:
+        """What firewall, style and history have against an item that has the right shape."""
+        cited = [self.facts[card] for card in item["evidence_card_ids"] if card in self.facts]
+        texts = {name: item[name] for name in (*TEXTS, "procedure")}
+        findings = self.firewall.candidate(texts, cited)
+        problems = [f"firewall: {rule}" for rule in dict.fromkeys(f.rule for f in findings)]
+        problems += self.style.errors(item)
+        content = self.style.render(item)
+        return problems + self.history.objections(
+            item["operation"], item.get("target_chunk_id"), content
+        )
+
+    def _repeated(self, shaped: Sequence[tuple[int, Item]]) -> list[str]:
+        first: dict[str, int] = {}
+        errors = []
+        for number, item in shaped:
+            mine = signature(
+                item["operation"], item.get("target_chunk_id"), self.style.render(item)
+            )
+            if mine in first:
+                errors.append(f"candidates[{number}] repeats candidates[{first[mine]}]")
+            first.setdefault(mine, number)
+        return errors
+
+    def _accounting(self, items: Sequence[Item], rest: Sequence[str]) -> list[str]:
+        """Every card is used exactly once, or listed as evidence only."""
+        lists = [item.get("evidence_card_ids") for item in items]
+        cited = [card for cards in lists if _is_texts(cards) for card in cards]
+        uses = Counter([*cited, *rest])
+        errors = [f"unknown card id {card!r}" for card in uses if card not in self.facts]
+        errors += [
+            f"card {card!r} is used {count} times"
+            for card, count in uses.items()
+            if count > 1 and card in self.facts
+        ]
+        return errors + [
+            f"card {card!r} is neither cited nor listed as evidence only"
+            for card in self.facts
+            if card not in uses
+        ]
+
+
+def _is_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_objects(value: object) -> TypeGuard[list[Item]]:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)

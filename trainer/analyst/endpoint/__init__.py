@@ -1,0 +1,1 @@
+"""The analyst and the compiler on a language model behind an OpenAI-compatible server."""

@@ -1,0 +1,144 @@
+"""The compiler on a language model: asked again, with every broken rule named, until it is right.
+
+Each repair shows the latest result only, so that the conversation does not grow with its mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.analyst.compiler.compile import CompilationFailed, Compiled
+from trainer.analyst.compiler.contract import Contract
+from trainer.analyst.compiler.history import outcome_of
+from trainer.analyst.endpoint.analyst import system_prompt
+from trainer.analyst.endpoint.asking import Conversation
+from trainer.analyst.endpoint.budget import Budget
+from trainer.analyst.endpoint.client import ChatClient, TransportFailed
+from trainer.analyst.endpoint.journal import Journal
+from trainer.analyst.endpoint.prompts import COMPILER, REPAIR, WORD_WORLD_COMPILER
+from trainer.analyst.endpoint.tools import (
+    SUBMIT_CANDIDATES,
+    answers,
+    one_call,
+    reminder,
+    submit_candidates_tool,
+)
+from trainer.analyst.endpoint.wire import Message, Reply
+from trainer.analyst.settings import ChatSettings, LimitSettings
+from trainer.canonical import fingerprint
+from trainer.progress import check_stop
+from trainer.shop.world import World
+from trainer.skills.types import Chunk
+
+Card = Mapping[str, Any]
+HISTORY_FIELDS = ("candidate_id", "operation", "target_chunk_id", "failure_mechanism", "content")
+
+
+class EndpointCompiler:
+    """Compiles the cards of one round."""
+
+    def __init__(
+        self,
+        world: World,
+        chunks: Sequence[Chunk],
+        *,
+        settings: ChatSettings,
+        limits: LimitSettings,
+        client: ChatClient,
+        budget: Budget,
+        transcripts: Path,
+    ) -> None:
+        self._chunks = chunks
+        self._settings = settings
+        self._limits = limits
+        self._client = client
+        self._budget = budget
+        self._transcripts = transcripts
+        self._system = system_prompt(COMPILER, WORD_WORLD_COMPILER, world)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model and sampling, prompts and tools, and how often it may be asked."""
+        return {
+            **self._settings.identity(),
+            "prompt_sha256": fingerprint([self._system, REPAIR]),
+            "tools_sha256": fingerprint(submit_candidates_tool()),
+            "attempts": self._limits.compile_attempts,
+        }
+
+    def compile(self, cards: Sequence[Card], contract: Contract) -> Compiled:
+        """Raises CompilationFailed after the last attempt, BudgetSpent and ServerRefuses."""
+        payload = self._payload(cards, contract)
+        opening: list[Message] = [
+            {
+                "role": "system",
+                "content": self._system.replace("{max_candidates}", str(contract.max_candidates)),
+            },
+            {"role": "user", "content": _json(payload)},
+        ]
+        key = fingerprint([opening, self.identity()])[:16]
+        conversation = Conversation(
+            client=self._client,
+            journal=Journal(self._transcripts / f"compile.{key}.jsonl"),
+            budget=self._budget,
+            settings=self._settings,
+            max_tokens=self._settings.compile_max_tokens,
+            for_session=False,
+        )
+        repair: list[Message] = []
+        errors = ["never asked"]
+        for attempt in range(1, self._limits.compile_attempts + 1):
+            check_stop()
+            try:
+                reply = conversation.ask([*opening, *repair], [submit_candidates_tool()])
+            except TransportFailed as error:
+                raise CompilationFailed(str(error)) from error
+            result, errors = _read(reply, contract)
+            if not errors:
+                return Compiled(
+                    items=result["candidates"],
+                    evidence_only=sorted(result["evidence_only_card_ids"]),
+                    attempts=attempt,
+                    accounting=conversation.account.to_record(),
+                )
+            told = _json({"message": REPAIR, "errors": errors, "previous_arguments": result})
+            repair = [reply.message(), *answers(reply, told)]
+        raise CompilationFailed(
+            f"{self._limits.compile_attempts} attempts broke the contract, the last: "
+            + "; ".join(errors)
+        )
+
+    def _payload(self, cards: Sequence[Card], contract: Contract) -> dict[str, Any]:
+        return {
+            "max_candidates": contract.max_candidates,
+            "active_chunks": [
+                {"chunk_id": chunk.skill_id, "content": chunk.content} for chunk in self._chunks
+            ],
+            "failure_cards": [
+                {name: card[name] for name in ("card_id", "status", "deployable_abstraction")}
+                for card in sorted(cards, key=lambda card: str(card["card_id"]))
+            ],
+            "proposal_history": [
+                {
+                    **{name: row[name] for name in HISTORY_FIELDS},
+                    "proposal_checkpoint": row["proposal_checkpoint"],
+                    "validation_result": row.get("validation_result"),
+                    "estimated_effect": row.get("estimated_effect"),
+                    "outcome": outcome_of(row),
+                }
+                for row in contract.history.rows
+            ],
+        }
+
+
+def _read(reply: Reply, contract: Contract) -> tuple[dict[str, Any], list[str]]:
+    call = one_call(reply, [SUBMIT_CANDIDATES])
+    if call.problem is not None or call.arguments is None:
+        return {}, [reminder(str(call.problem))]
+    return call.arguments, contract.errors(call.arguments)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
