@@ -14,7 +14,7 @@ from typing import Any
 
 from trainer.shop.navigation import ATTRIBUTES
 from trainer.shop.observation import format_price
-from trainer.shop.text import ABSENT, check_state, clean, is_product_id
+from trainer.shop.text import ABSENT, RowText, check_state, clean, is_product_id
 
 TITLE_CHARACTERS = 60
 ATTRIBUTE_CHARACTERS = 60
@@ -22,10 +22,26 @@ ATTRIBUTE_CHARACTERS = 60
 OPTION_CHARACTERS = 900
 
 
-def render(state: Mapping[str, Any]) -> str:
+def row_text(product: Mapping[str, Any]) -> str:
+    """A product of a result list: its line after the rank."""
+    parts = [
+        product["asin"],
+        cut(clean(product["title"]), TITLE_CHARACTERS),
+        f"￥{clean(product['price']).replace(' to ', '-')}",
+        clean(product["brand"]),
+        clean(product["category"]).rsplit("›", 1)[-1],
+    ]
+    attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
+    return " | ".join([*parts, attributes] if attributes else parts)
+
+
+def render(state: Mapping[str, Any], row: RowText = row_text) -> str:
     """The text of a page, one trailing newline. Raises ValueError for an impossible state."""
     check_state(state)
-    blocks = list(_PAGES[state["page_type"]](state))
+    if state["page_type"] == "search_results":
+        blocks = list(_results(state, row))
+    else:
+        blocks = list(_PAGES[state["page_type"]](state))
     last_action = state.get("last_action")
     if last_action is not None and not last_action["valid"]:
         blocks.append(f"上次操作无效（{last_action['reason']}）：{clean(last_action['message'])}")
@@ -36,28 +52,16 @@ def _home(state: Mapping[str, Any]) -> Iterator[str]:
     yield "【搜索首页】可以搜索商品。"
 
 
-def _results(state: Mapping[str, Any]) -> Iterator[str]:
+def _results(state: Mapping[str, Any], row: RowText) -> Iterator[str]:
     yield (
         f"【搜索结果】“{cut(clean(state['search_text']), ATTRIBUTE_CHARACTERS)}” "
         f"第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项"
     )
     for product in state["products"]:
-        yield _result_line(product)
+        yield f"{product['rank']}. {row(product)}"
     buttons = [action for action in state["actions"] if not is_product_id(action)]
     known = "，或商品编号" if state["products"] else "；没有找到商品"
     yield f"可点击：{'、'.join(buttons)}{known}"
-
-
-def _result_line(product: Mapping[str, Any]) -> str:
-    parts = [
-        f"{product['rank']}. {product['asin']}",
-        cut(clean(product["title"]), TITLE_CHARACTERS),
-        f"￥{clean(product['price']).replace(' to ', '-')}",
-        clean(product["brand"]),
-        clean(product["category"]).rsplit("›", 1)[-1],
-    ]
-    attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
-    return " | ".join([*parts, attributes] if attributes else parts)
 
 
 def _detail(state: Mapping[str, Any]) -> Iterator[str]:
@@ -97,6 +101,9 @@ def cut(text: str, characters: int) -> str:
 
 def join_within(values: Sequence[str], characters: int, *, separator: str = "；") -> str:
     """As many whole values as fit, at least one, and how many were left out."""
+    text = separator.join(map(clean, values))
+    if len(text) <= characters:
+        return text
     shown: list[str] = []
     used = 0
     for value in map(clean, values):
@@ -104,14 +111,13 @@ def join_within(values: Sequence[str], characters: int, *, separator: str = "；
         if shown and used > characters:
             break
         shown.append(value)
-    text = separator.join(shown)
     left = len(values) - len(shown)
+    text = separator.join(shown)
     return f"{text}{separator}…另有 {left} 项" if left else text
 
 
 _PAGES = {
     "search_home": _home,
-    "search_results": _results,
     "product_detail": _detail,
     "terminal": _terminal,
 }

@@ -2,7 +2,7 @@
 
 Needs nothing but the shop; where Gymnasium is installed the spaces are its own and ``register``
 makes ``gymnasium.make("intraskill/Shop-v0")`` work. Observations are page texts, actions are wire
-texts (``search[…]``, ``click[…]``) or pairs (tool name, argument). """
+texts (``search[…]``, ``click[…]``) or pairs (tool name, argument)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ShopEnv:
         """(page text, reward, terminated, truncated, info).
 
         A purchase terminates, the action limit truncates. No action raises; stepping an episode
-        that is over does. """
+        that is over does."""
         if self._session is None:
             raise RuntimeError("call reset() before step()")
         result = self._carry_out(self._session, action)

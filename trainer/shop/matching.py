@@ -22,12 +22,14 @@ _NOT_WORD = re.compile(r"\W+")
 class _Words(NamedTuple):
     words: frozenset[str]
     joined: str
+    letters: frozenset[str]
 
 
 @lru_cache(maxsize=1 << 16)
 def _words(text: str) -> _Words:
     words = frozenset(_NOT_WORD.sub(" ", text.casefold()).split())
-    return _Words(words, " ".join(sorted(words)))
+    joined = " ".join(sorted(words))
+    return _Words(words, joined, frozenset(joined))
 
 
 def _percent(left: str, right: str) -> int:
@@ -52,15 +54,20 @@ def matches(purchased: str, required: str) -> bool:
         return True
     shared = a.words & b.words
     if not shared:
-        return _could_match(a.joined, b.joined) and _percent(a.joined, b.joined) > THRESHOLD
+        return _could_match(a, b) and _percent(a.joined, b.joined) > THRESHOLD
     if len(shared) in (len(a.words), len(b.words)):
         return True
     return ratio(purchased, required) > THRESHOLD
 
 
-def _could_match(left: str, right: str) -> bool:
-    """False when lengths or shared characters already rule a ratio of 85.5 % out."""
-    total = len(left) + len(right)
-    if 2 * min(len(left), len(right)) < _LEAST * total:
+def _could_match(a: _Words, b: _Words) -> bool:
+    """False when lengths or letters in common already rule a ratio of 85.5 % out."""
+    left, right = a.joined, b.joined
+    least = _LEAST * (len(left) + len(right)) / 2
+    if min(len(left), len(right)) < least:
         return False
-    return SequenceMatcher(None, left, right).quick_ratio() >= _LEAST
+    shared = a.letters & b.letters
+    return (
+        sum(map(shared.__contains__, left)) >= least
+        and sum(map(shared.__contains__, right)) >= least
+    )

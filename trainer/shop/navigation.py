@@ -32,7 +32,7 @@ class Navigation:
         self.selected: dict[str, str] = {}
         self._world = world
         self._profile = world.profile
-        self._query = ""
+        self._query = self._normalised = ""
         self._results: tuple[str, ...] = ()
         self._number = 1
         self._page: ProductPage | None = None
@@ -55,6 +55,7 @@ class Navigation:
         if self.type != "search_home":
             return "search_unavailable"
         self._query = query
+        self._normalised = normalise(query)
         self._results = self._world.search(query)
         self._number = 1
         self._leave_product("search_results")
@@ -177,12 +178,12 @@ class Navigation:
         return state
 
     def _results_fields(self) -> dict[str, Any]:
-        products = [self._world.page(asin).summary for asin in self._listed()]
+        products = [self._world.summary(asin) for asin in self._listed()]
         if self._profile.marks_seen:
             products = [{**row, "seen": row["asin"] in self._seen} for row in products]
         return observation.results_fields(
             query=self._query,
-            normalised=normalise(self._query),
+            normalised=self._normalised,
             page=self._number,
             pages=self._pages(),
             total=len(self._results),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +22,34 @@ def is_product_id(value: str) -> bool:
     return len(value) == 12 and value.isascii() and value.isdigit()
 
 
-def render(state: Mapping[str, Any]) -> str:
-    """The text of a page. Raises ValueError for a state that no shop page can have."""
+#: how one product of a result list reads, without its rank
+RowText = Callable[[Mapping[str, Any]], str]
+
+
+def row_text(product: Mapping[str, Any]) -> str:
+    """A product of a result list: its lines after the rank."""
+    lines = [
+        clean(product["title"]),
+        f"   ASIN：{product['asin']}",
+        f"   价格：{clean(product['price'])}",
+        f"   品牌：{clean(product['brand'])}",
+        f"   类别：{clean(product['category'])}",
+    ]
+    if product["key_attributes"]:
+        lines.append(f"   关键属性：{_joined(product['key_attributes'])}")
+    return "\n".join(lines)
+
+
+def render(state: Mapping[str, Any], row: RowText = row_text) -> str:
+    """The text of a page. Raises ValueError for a state that no shop page can have.
+
+    ``row`` lets a world keep the texts of its products.
+    """
     check_state(state)
-    lines = list(_PAGES[state["page_type"]](state))
+    if state["page_type"] == "search_results":
+        lines = list(_results(state, row))
+    else:
+        lines = list(_PAGES[state["page_type"]](state))
     if "last_action" in state:
         lines += ["", *_last_action(state["last_action"])]
     lines += ["", *_interactions(state)]
@@ -36,17 +60,17 @@ def check_state(state: Mapping[str, Any]) -> None:
     """Refuse private fields, unknown pages and results that differ from the clickable ids."""
     if not PRIVATE_KEYS.isdisjoint(state):
         raise ValueError(f"private fields in an observation: {PRIVATE_KEYS & set(state)}")
-    if state.get("page_type") not in _PAGES:
-        raise ValueError(f"unknown page type {state.get('page_type')!r}")
-    if state["page_type"] == "search_results":
+    if state.get("page_type") == "search_results":
         _check_products(state)
+    elif state.get("page_type") not in _PAGES:
+        raise ValueError(f"unknown page type {state.get('page_type')!r}")
 
 
 def _home(state: Mapping[str, Any]) -> Iterator[str]:
     yield "页面：搜索首页"
 
 
-def _results(state: Mapping[str, Any]) -> Iterator[str]:
+def _results(state: Mapping[str, Any], row: RowText) -> Iterator[str]:
     yield "页面：搜索结果"
     yield f"搜索词：{clean(state['search_text'])}"
     yield (
@@ -58,18 +82,14 @@ def _results(state: Mapping[str, Any]) -> Iterator[str]:
     if not state["products"]:
         yield "（本页没有商品）"
     for product in state["products"]:
-        yield f"{product['rank']}. {clean(product['title'])}"
-        yield f"   ASIN：{product['asin']}"
-        yield f"   价格：{clean(product['price'])}"
-        yield f"   品牌：{clean(product['brand'])}"
-        yield f"   类别：{clean(product['category'])}"
-        if product["key_attributes"]:
-            yield f"   关键属性：{_joined(product['key_attributes'])}"
+        yield f"{product['rank']}. {row(product)}"
 
 
 def _check_products(state: Mapping[str, Any]) -> None:
     products = [product["asin"] for product in state["products"]]
-    if products != [action for action in state["actions"] if is_product_id(action)]:
+    actions = state["actions"]
+    buttons = len(actions) - len(products)
+    if actions[buttons:] != products or any(map(is_product_id, actions[:buttons])):
         raise ValueError("the products of a result page differ from its clickable ids")
 
 
@@ -136,7 +156,6 @@ def _interactions(state: Mapping[str, Any]) -> Iterator[str]:
 
 _PAGES = {
     "search_home": _home,
-    "search_results": _results,
     "product_detail": _detail,
     "terminal": _terminal,
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from trainer.errors import InputError
 from trainer.shop import budgeted_text, observation, text
@@ -21,10 +22,15 @@ from trainer.shop.terms import term_extractor
 from trainer.shop.tokens import tokenise
 from trainer.shop.types import Product, Task
 
-_RENDERERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "published": text.render,
-    "budgeted": budgeted_text.render,
-}
+
+class _Text(Protocol):
+    """A module that renders pages."""
+
+    def render(self, state: Mapping[str, Any], row: text.RowText) -> str: ...
+    def row_text(self, product: Mapping[str, Any]) -> str: ...
+
+
+_TEXTS: Mapping[str, _Text] = {"published": text, "budgeted": budgeted_text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,11 @@ class World:
         self.tasks = MappingProxyType(dict(tasks))
         self.language = language
         self.type_terms = term_extractor(profile.type_terms)
-        self._render = language.render if language else _RENDERERS[profile.renderer]
+        self._text = _TEXTS[profile.renderer]
+        self._row = lru_cache(maxsize=32768)(self._row_text)
         self._splits = dict(splits)
-        self.page = lru_cache(maxsize=8192)(self._page)
+        self.page = lru_cache(maxsize=4096)(self._page)
+        self.summary = lru_cache(maxsize=32768)(self._summary)
         self._sponsored = (
             SponsoredPlaces(
                 catalogue.products.values(),
@@ -113,6 +121,10 @@ class World:
                 remedy=f"The world has {len(self.tasks)} tasks; see World.tasks",
             ) from None
 
+    def _summary(self, asin: str) -> dict[str, Any]:
+        """A product as result lists show it; shared, so read-only."""
+        return observation.summary(self.catalogue.products[asin], self.profile)
+
     def _page(self, asin: str) -> ProductPage:
         """The prepared page of a product of the catalogue."""
         product = self.catalogue.products[asin]
@@ -123,7 +135,7 @@ class World:
                 choices.setdefault(f"{axis}={value}", (axis, value))
         return ProductPage(
             product=product,
-            summary=observation.summary(product, self.profile),
+            summary=self.summary(asin),
             prices=PriceTable.of(product),
             choices=choices,
             shown_options={axis: list(v[:limit]) for axis, v in product.options.items()},
@@ -139,7 +151,13 @@ class World:
 
     def render(self, state: Mapping[str, Any]) -> str:
         """The observation text of a page."""
-        return self._render(state)
+        if self.language is not None:
+            return self.language.render(state)
+        return self._text.render(state, lambda product: self._row(product["asin"]))
+
+    def _row_text(self, asin: str) -> str:
+        """A product's line in a result list; kept, because pages are turned back and forth."""
+        return self._text.row_text(self.summary(asin))
 
     def purchase_record(
         self, product: Product, selected: Mapping[str, str], resolution: PriceResolution
@@ -206,7 +224,10 @@ def load_world(
     from trainer.shop.records import load_archive
 
     data = load_archive(catalogue, settings)
-    return World(settings, data.catalogue, data.tasks, _splits(splits, data.tasks, catalogue))
+    world = World(settings, data.catalogue, data.tasks, _splits(splits, data.tasks, catalogue))
+    gc.collect()
+    gc.freeze()  # millions of objects that stay: the collector need not walk them ever again
+    return world
 
 
 def _bundled(profile: ShopProfile) -> World:
