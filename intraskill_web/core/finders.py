@@ -36,11 +36,10 @@ class PlotlyFinder(BaseFinder):
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         """The file's place on disk, or nothing."""
         folder = plotly_folder()
-        wanted = find_all or bool(kwargs.get("all"))
         if path != NAME or folder is None:
-            return [] if wanted else None
+            return []
         found = str(folder / "plotly.min.js")
-        return [found] if wanted else found
+        return [found] if find_all or kwargs.get("all") else found
 
     def list(self, ignore_patterns: Any) -> Iterator[tuple[str, Storage]]:
         """The one file, for ``collectstatic``."""

@@ -24,12 +24,14 @@ class Facet:
 
 def facets(filter_: EpisodeFilter, experiments: Sequence[str]) -> list[Facet]:
     """The controls in their fixed order."""
+    value = filter_.values.get("experiment", "")
+    names = [value, *experiments] if value and value not in experiments else experiments
     made = [
         Facet(
             "experiment",
             str(PARAMETERS["experiment"].name),
-            filter_.values.get("experiment", ""),
-            [(name, name) for name in experiments],
+            value,
+            [(name, name) for name in names],
         )
     ]
     for key in SELECTS:

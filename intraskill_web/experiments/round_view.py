@@ -80,7 +80,7 @@ def build(state: RoundState, *, operate: bool, window: int | None) -> RoundView:
     data = load_data(round_)
     gates = load_gates(round_)
     panels = _panels(data, gates, window)
-    whole = inclusion(data)
+    whole = inclusion(data) if window else panels.get("inclusion")
     rows = [line.row for line in whole.facts["rows"]] if whole else []
     signals = round_signals(data, rows, state.stages, state.attempts)
     boxes = lane(round_, state.stages, state.latest, round_.experiment.config)

@@ -40,6 +40,7 @@ def experiment_list(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "experiments",
         "rows": rows,
+        "total": facts["id__count"],
         "polling": live.is_poll(request),
         "etag": tag,
         "active": active,

@@ -40,7 +40,11 @@ def gate_list(request: HttpRequest) -> HttpResponse:
         }
         for gate in rows
     ]
-    context = {"section": "gates", "rows": lines, "crumbs": [(_("Gates"), "")]}
+    context = {
+        "section": "gates",
+        "rows": lines,
+        "total": len(lines) if len(lines) < LIMIT else GateRun.objects.count(),
+    }
     return page(
         request, "gates/list.html", context, lambda: {"gates": [gate_data(gate) for gate in rows]}
     )

@@ -145,15 +145,14 @@ def lasting(counts: Sequence[StepCount], target: float, windows: int = WINDOWS) 
 
     One step outside is what a 95 % band lets happen; the last ``windows`` steps in a row are not.
     """
-    sides = []
-    shown = n = 0
-    for count in counts:
-        shown, n = shown + count.shown, n + count.n
+    if len(counts) < windows:
+        return ""
+    sides = set()
+    for end in range(len(counts) - windows + 1, len(counts) + 1):
+        shown, n = sum(c.shown for c in counts[:end]), sum(c.n for c in counts[:end])
         low, high = binomial_band(n, target)
-        rate = shown / n
-        sides.append("below" if rate < low else "above" if rate > high else "")
-    recent = sides[-windows:]
-    return recent[0] if len(recent) == windows and recent[0] and len(set(recent)) == 1 else ""
+        sides.add("below" if shown / n < low else "above" if shown / n > high else "")
+    return sides.pop() if len(sides) == 1 else ""
 
 
 def _stalled(data: RoundData, stages: Sequence[Stage]) -> list[Signal]:

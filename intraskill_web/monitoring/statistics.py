@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 Z95 = 1.959963984540054
 
@@ -21,6 +22,7 @@ def wilson(successes: float, n: int, z: float = Z95) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+@lru_cache(maxsize=8192)
 def binomial_band(n: int, p: float, level: float = 0.95) -> tuple[float, float]:
     """The central ``level`` range of X/n for X ~ Binomial(n, p): quantiles, as in any table."""
     tail = (1 - level) / 2
@@ -28,21 +30,24 @@ def binomial_band(n: int, p: float, level: float = 0.95) -> tuple[float, float]:
 
 
 def binomial_quantile(n: int, p: float, probability: float) -> int:
-    """The smallest k with P(X <= k) >= ``probability``."""
+    """The smallest k with P(X <= k) >= ``probability``, for probabilities not below 1e-6.
+
+    Sums the mass upwards from nine deviations below the mean; what lies below is less than 1e-12.
+    """
     if n < 1:
         raise ValueError(f"a binomial needs at least one trial (found {n})")
-    if p <= 0:
-        return 0
-    if p >= 1:
-        return n
-    log_p, log_q = math.log(p), math.log1p(-p)
-    total = 0.0
-    for k in range(n + 1):
-        log_term = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-        total += math.exp(log_term + k * log_p + (n - k) * log_q)
-        if total >= probability * (1 - 1e-12):
-            return k
-    return n
+    if p <= 0 or p >= 1:
+        return 0 if p <= 0 else n
+    k = max(0, math.floor(n * p - 9 * math.sqrt(n * p * (1 - p)) - 9))
+    log_mass = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    mass = math.exp(log_mass + k * math.log(p) + (n - k) * math.log1p(-p))
+    odds = p / (1 - p)
+    total = mass
+    while total < probability * (1 - 1e-12) and k < n:
+        mass *= (n - k) / (k + 1) * odds
+        k += 1
+        total += mass
+    return k
 
 
 def trailing_mean(values: Sequence[float | None], window: int = 5) -> list[float | None]:

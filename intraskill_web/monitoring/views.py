@@ -132,19 +132,14 @@ def series(request: HttpRequest, name: str) -> HttpResponse:
 def _points(
     experiment: Experiment, axis: str, metrics: list[str]
 ) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The points of each metric, ascending: one query."""
-    full = {(PREFIX + m if _is_short(m) else m): m for m in metrics}
+    """The points of each metric, ascending: one query. Names may be short or full."""
     model: Any = MetricPoint if axis == "step" else UpdatePoint
-    names = [*full, *metrics]
-    rows = model.objects.filter(experiment=experiment, name__in=names)
-    found: dict[str, list[tuple[float, float]]] = {m: [] for m in metrics}
+    asked = {name: metric for metric in metrics for name in (metric, PREFIX + metric)}
+    rows = model.objects.filter(experiment=experiment, name__in=asked)
+    found: dict[str, list[tuple[float, float]]] = {metric: [] for metric in metrics}
     for name, x, y in rows.order_by(axis).values_list("name", axis, "value"):
-        found[name.removeprefix(PREFIX)].append((float(x), y))
-    return [(m, found[m]) for m in metrics]
-
-
-def _is_short(metric: str) -> bool:
-    return not metric.startswith(PREFIX)
+        found[asked[name]].append((float(x), y))
+    return [(metric, found[metric]) for metric in metrics]
 
 
 def _names(experiment: Experiment, axis: str) -> list[str]:

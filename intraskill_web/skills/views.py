@@ -34,8 +34,11 @@ def version_list(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(experiment__name=name)
     found = list(rows[:LIMIT])
     context = {
-        "section": "skills", "rows": found, "name": name, "crumbs": [(_("Skills"), "")],
-    }  # fmt: skip
+        "section": "skills",
+        "rows": found,
+        "name": name,
+        "total": len(found) if len(found) < LIMIT else rows.count(),
+    }
     return page(
         request,
         "skills/list.html",
