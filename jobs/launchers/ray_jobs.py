@@ -17,6 +17,8 @@ T = TypeVar("T")
 JobState = Literal["pending", "running", "succeeded", "failed", "stopped", "unknown"]
 ENDED: frozenset[JobState] = frozenset({"succeeded", "failed", "stopped"})
 PATIENCE_S = 60.0
+#: a cluster that was just started answers before it can run jobs
+SUBMIT_PATIENCE_S = 300.0
 
 
 class JobServerGone(RuntimeError):
@@ -72,7 +74,7 @@ class RayJobs:
                 )
             )
 
-        return self._retry(ask)
+        return self._retry(ask, patience=max(self._patience, SUBMIT_PATIENCE_S))
 
     def status(self, submission_id: str) -> JobStatus:
         """Where a job stands; ``unknown`` when the server has never heard of it."""
@@ -102,16 +104,17 @@ class RayJobs:
         """Ask the job's entry point to end; Ray kills it when it does not."""
         self._retry(lambda: self._client.stop_job(submission_id))
 
-    def _retry(self, ask: Callable[[], T]) -> T:
+    def _retry(self, ask: Callable[[], T], *, patience: float | None = None) -> T:
         """Ask again while the server is only slow. Raises JobServerGone after ``patience``."""
-        deadline = time.monotonic() + self._patience
+        patience = self._patience if patience is None else patience
+        deadline = time.monotonic() + patience
         while True:
             try:
                 return ask()
             except (ConnectionError, OSError, RuntimeError) as error:
                 if time.monotonic() >= deadline:
                     raise JobServerGone(
-                        f"{self.address} does not answer for {self._patience:.0f} s: {error}"
+                        f"{self.address} does not answer for {patience:.0f} s: {error}"
                     ) from error
                 time.sleep(0.5)
 

@@ -21,6 +21,8 @@ import pytest
 
 from jobs import process
 from jobs.launchers.ray_head import RayHead, answers, local_head, ray_program, start_head
+from tests.jobs.homes import Running, manage
+from trainer.rollout import traces
 
 pytestmark = [
     pytest.mark.slow,
@@ -303,3 +305,59 @@ def test_a_launcher_can_start_a_head_of_its_own_and_leaves_nothing(folder, tmp_p
     assert "inside" in done.stdout
     assert not answers(address)
     assert not (tmp_path / "state.json").exists()
+
+
+DEMO = ("demo", "--quick", "--rounds", "1", "--seed", "7", "--wait", "--json")
+
+
+def test_a_round_through_the_queue_trains_on_ray_and_ends_in_the_same_documents(head, folder):
+    """Queue, worker, stage, Ray job, files, rows: nothing of the round depends on where it ran."""
+    plain = Running.start(folder / "plain", *DEMO).finish()
+    home = folder / "on-ray"
+    on_ray = Running.start(home, *DEMO, INTRASKILL_RAY_ADDRESS=head.address).finish()
+    assert on_ray[-1]["rounds"][0]["hashes"] == plain[-1]["rounds"][0]["hashes"]
+    logs = [path.read_text() for path in (home / "logs").glob("*.log")]
+    [log] = [text for text in logs if "[ray] submitted job" in text]
+    assert "trainer train" in log
+    assert not list((home / "runs").rglob("ray-job-*.json"))
+
+
+def test_a_round_whose_launcher_and_trainer_are_killed_resumes_on_ray(head, folder):
+    """The launcher dies: the job goes on. The trainer dies too: a new job continues its files."""
+    home = folder / "killed"
+    round_ = home / "runs" / "quick-7" / "round-000"
+    run = Running.start(home, "demo", *DEMO[1:], INTRASKILL_RAY_ADDRESS=head.address)
+    until((round_ / "train" / "progress.json").exists, "training")
+    for process_ in psutil.process_iter(["cmdline"]):
+        line = " ".join(process_.info["cmdline"] or ())
+        if str(home) in line and "trainer train" in line:
+            process_.kill()
+    manage_until_done(run, home, head)
+    plain = json.loads(
+        manage(folder / "plain", "round_status", "quick-7", "--round", "0", "--json").stdout
+    )
+    killed = json.loads(manage(home, "round_status", "quick-7", "--round", "0", "--json").stdout)
+    assert killed["state"] == plain["state"] == "succeeded"
+    for name in ("groups.jsonl", "checkpoint/checkpoint.json"):
+        assert without_times(home, name) == without_times(folder / "plain", name)
+
+
+def manage_until_done(run: Running, home: Path, head: RayHead) -> None:
+    """Wait for the demo; a stage that failed because its process was killed is resumed."""
+    deadline = time.monotonic() + 2 * LIMIT_S
+    while run.process.poll() is None and time.monotonic() < deadline:
+        status = manage(home, "round_status", "quick-7", "--round", "0", "--json")
+        if status.returncode == 0 and json.loads(status.stdout)["state"] in ("failed", "lost"):
+            manage(home, "round_resume", "quick-7", "--round", "0", "--json")
+        time.sleep(1)
+    if run.process.returncode != 0:  # the demo gives up on a failed stage; its home goes on
+        again = Running.start(home, *DEMO, INTRASKILL_RAY_ADDRESS=head.address)
+        again.finish()
+
+
+def without_times(home: Path, name: str) -> object:
+    """A document of training as comparisons see it."""
+    path = home / "runs" / "quick-7" / "round-000" / "train" / name
+    if path.suffix == ".jsonl":
+        return [traces.without_times(json.loads(line)) for line in path.read_text().splitlines()]
+    return traces.without_times(json.loads(path.read_text()))
