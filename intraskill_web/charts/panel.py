@@ -92,8 +92,14 @@ def line_panel(
         if curves
         else Markup("")
     )
+    # A curve of one point has no length; the point itself is drawn.
+    alone = [
+        Marker(*line.points[0], style="s2" if line.style.startswith("l2") else "")
+        for line in lines
+        if len(line.points) == 1
+    ]
     labels = _end_labels(lines, frame)
-    over = [_marker(m, frame) for m in markers] + labels
+    over = [_marker(m, frame) for m in (*alone, *markers)] + labels
     return _frame(frame, join(inner, *over), named=bool(labels))
 
 

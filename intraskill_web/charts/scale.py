@@ -44,6 +44,14 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
     return [round(i * step, 10) + 0.0 for i in range(first, last + 1)]
 
 
+def whole_ticks(low: float, high: float, count: int = 4) -> list[tuple[float, str]]:
+    """Round whole numbers inside ``[low, high]`` with their texts, for axes that count."""
+    step = max(1.0, tick_step(low, high, count))
+    step = 5.0 if step == 2.5 else step
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [(i * step, f"{i * step:.0f}") for i in range(first, last + 1)]
+
+
 def widen(values: Iterable[float], count: int = 4) -> tuple[float, float]:
     """The smallest round range that holds ``values``; a single value gets room on both sides."""
     known = [v for v in values if math.isfinite(v)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from intraskill_web.charts.panel import Band, Frame, Line, Marker, line_panel
-from intraskill_web.charts.scale import rate_range
+from intraskill_web.charts.scale import rate_range, whole_ticks
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
@@ -99,6 +99,7 @@ def checkpoint_chart(rows: Sequence[CheckpointRow], last_step: int) -> Markup | 
     end = max(float(last_step), float(newest.step), 1.0)
     frame = Frame(
         x_range=(-0.01 * end, end),
+        x_ticks=whole_ticks(0.0, end),
         y_range=rate_range(values),
         height=232,
         title=_("Success on validation by training step: bare from %(a)s to %(b)s.")

@@ -29,7 +29,7 @@ from intraskill_web.charts.rows import (
     sparkline,
     status_shape,
 )
-from intraskill_web.charts.scale import Scale, decimals, rate_range, ticks, widen
+from intraskill_web.charts.scale import Scale, decimals, rate_range, ticks, whole_ticks, widen
 from intraskill_web.charts.svg import Markup, join, number, tag
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
@@ -160,8 +160,22 @@ def test_the_pale_part_and_the_strong_part_share_their_border_point() -> None:
     ]
 
 
-def test_a_single_point_draws_no_line() -> None:
-    assert "<path" not in line_panel(frame(), [Line([(1, 0.5)])])
+def test_a_single_point_is_a_point_and_no_line() -> None:
+    made = line_panel(frame(), [Line([(1, 0.5)])])
+    assert "<path" not in made
+    assert made.count("<circle") == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (0.0, 2.0, ["0", "1", "2"]),
+        (20.0, 40.0, ["20", "25", "30", "35", "40"]),
+        (0.0, 12.0, ["0", "5", "10"]),
+    ],
+)
+def test_axes_that_count_have_whole_ticks(low: float, high: float, texts: list[str]) -> None:
+    assert [text for _value, text in whole_ticks(low, high)] == texts
 
 
 def test_end_labels_do_not_overlap() -> None:

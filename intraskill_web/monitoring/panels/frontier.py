@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from intraskill_web.charts.panel import Frame, Stack, bar_panel
-from intraskill_web.charts.scale import widen
+from intraskill_web.charts.scale import whole_ticks, widen
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.monitoring.panels.base import Panel, RoundData
@@ -56,6 +56,7 @@ def _chart(data: RoundData, failed: dict[int, Tally], helped: dict[int, Tally]) 
     high = max(4.0, widen([0.0, float(max(tops))])[1])
     frame = Frame(
         x_range=(data.first_step - 1, float(data.last_step) + 1),
+        x_ticks=whole_ticks(float(data.first_step), float(data.last_step)),
         y_range=(0.0, high),
         height=188,
         y_decimals=0,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from intraskill_web.charts.panel import Frame, Line, Marker, line_panel
-from intraskill_web.charts.scale import rate_range
+from intraskill_web.charts.scale import rate_range, whole_ticks
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
@@ -115,6 +115,7 @@ def _chart(data: RoundData, bare: list[BareScore]) -> Markup | None:
     values = [y for _x, y in success + reward] + [score.success for score in bare]
     frame = Frame(
         x_range=(start - 1.5, float(data.last_step)),
+        x_ticks=whole_ticks(max(0.0, start - 1), float(data.last_step)),
         y_range=rate_range(values),
         height=220,
         title=_(
