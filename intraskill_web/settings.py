@@ -39,7 +39,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = envint("HSTS_SECONDS", 31_536_000 if HTTPS else 0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-# Without TLS the four checks that ask for it have their answer: pages stay on loopback, or HTTPS=True.
+# Without TLS these checks are answered: pages stay on loopback, or HTTPS=True is set.
 SILENCED_SYSTEM_CHECKS = (
     [] if HTTPS else ["security.W004", "security.W008", "security.W012", "security.W016"]
 )

@@ -30,7 +30,8 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
 
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """One command: ``gate run``."""
-    tasks = plan.config.evaluation.bare_tasks
+    settings = plan.config.gate
+    tasks = settings.tasks or plan.config.evaluation.bare_tasks
     config = GateConfig(
         stage="gate",
         name=f"{plan.round_id}-gate",
@@ -43,10 +44,13 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         mask_seed=plan.config.mask_seed,
         tasks=tasks,
         batch_size=plan.config.evaluation.batch_size,
-        active_skill_budget=plan.config.gate.active_skill_budget,
-        profile=plan.config.gate.profile,
+        active_skill_budget=settings.active_skill_budget,
+        min_coverage=settings.min_coverage,
+        profile=settings.profile,
+        standard=settings.standard,
     )
-    return (Command("gate", ("gate", "run"), (Part("gate", folder(plan), config, tasks or 0),)),)
+    expected = config.rollouts(tasks) if tasks else 0
+    return (Command("gate", ("gate", "run"), (Part("gate", folder(plan), config, expected),)),)
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:

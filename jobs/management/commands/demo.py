@@ -30,6 +30,7 @@ from jobs.transitions import TERMINAL, RoundState, State
 from trainer.errors import InputError
 
 POLL_S = 0.3
+LOOKS_THAT_AGREE = 2
 
 
 class Command(JsonCommand):
@@ -80,24 +81,31 @@ class Command(JsonCommand):
             yield supervisor
 
     def _report(self, experiment: Experiment, supervisor: Supervisor | None) -> None:
-        """Print each stage once it is over for good, until nothing is left to happen."""
+        """Print each stage once it is over for good, until nothing is left to happen.
+
+        Rows are read one after the other while others change them, so the end is believed only
+        when two looks in a row agree.
+        """
         told: set[int] = set()
-        while True:
-            experiment.refresh_from_db()
-            over = experiment.state not in (RoundState.RUNNING, RoundState.STOPPING)
-            stages = Stage.objects.filter(round__experiment=experiment, state__in=TERMINAL)
-            goes_on = False
-            for stage in stages.select_related("round__experiment").order_by("id"):
-                if _goes_on(stage):
-                    goes_on = True
-                elif stage.pk not in told:
-                    told.add(stage.pk)
-                    self._tell(stage)
-            if over and not goes_on:
-                return
+        agreeing = 0
+        while agreeing < LOOKS_THAT_AGREE:
+            agreeing = agreeing + 1 if self._look(experiment, told) else 0
             if supervisor is not None:
                 supervisor.watch()
             time.sleep(POLL_S)
+
+    def _look(self, experiment: Experiment, told: set[int]) -> bool:
+        """Tell what ended since the last look; whether the experiment seems to be over."""
+        stages = Stage.objects.filter(round__experiment=experiment, state__in=TERMINAL)
+        goes_on = False
+        for stage in stages.select_related("round__experiment").order_by("id"):
+            if _goes_on(stage):
+                goes_on = True
+            elif stage.pk not in told:
+                told.add(stage.pk)
+                self._tell(stage)
+        experiment.refresh_from_db()
+        return not goes_on and experiment.state not in (RoundState.RUNNING, RoundState.STOPPING)
 
     def _tell(self, stage: Stage) -> None:
         line = {
