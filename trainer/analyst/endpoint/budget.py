@@ -35,45 +35,52 @@ class Budget:
 
     def __init__(self, settings: ChatSettings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._reserved = Usage()
         self.spent = Usage()
         self.cost = 0.0
 
     def add(self, usage: Usage) -> None:
         """Count a call that was answered, now or in an earlier run of this round."""
-        with self._lock:
+        with self._changed:
             self.spent = _plus(self.spent, usage)
             self.cost += cost_of(usage, self._settings.prices)
 
     @contextmanager
     def reserve(self, largest: Usage, *, for_session: bool) -> Iterator[None]:
-        """Hold ``largest`` back while a call is under way. Raises BudgetSpent."""
-        with self._lock:
-            self._check(_plus(self._reserved, largest), SESSION_SHARE if for_session else 1.0)
+        """Hold ``largest`` back while a call is under way; waits for other calls to return what
+        they did not need. Raises BudgetSpent when not even that would be enough."""
+        share = SESSION_SHARE if for_session else 1.0
+        with self._changed:
+            self._require(largest, share)
+            while self._excess(_plus(self._reserved, largest), share):
+                self._changed.wait()
+                self._require(largest, share)
             self._reserved = _plus(self._reserved, largest)
         try:
             yield
         finally:
-            with self._lock:
+            with self._changed:
                 self._reserved = _plus(self._reserved, largest, sign=-1)
+                self._changed.notify_all()
 
-    def _check(self, ahead: Usage, share: float) -> None:
+    def _require(self, largest: Usage, share: float) -> None:
+        excess = self._excess(largest, share)
+        if excess:
+            raise BudgetSpent(f"{excess}: raise analyst.endpoint.{{token,cost}}_budget to go on")
+
+    def _excess(self, ahead: Usage, share: float) -> str | None:
+        """What would exceed the budget if all of ``ahead`` were used, in words."""
         settings = self._settings
         total = _plus(self.spent, ahead)
-        tokens = total.prompt + total.completion
-        if settings.token_budget is not None and tokens > settings.token_budget * share:
-            used = self.spent.prompt + self.spent.completion
-            raise BudgetSpent(
-                f"{used} of {settings.token_budget} tokens are spent and the next call could "
-                f"exceed {share:.0%} of them: raise analyst.endpoint.token_budget to go on"
-            )
-        cost = self.cost + cost_of(ahead, settings.prices)
-        if settings.cost_budget is not None and cost > settings.cost_budget * share:
-            raise BudgetSpent(
-                f"{self.cost:.4f} of {settings.cost_budget} are spent and the next call could "
-                f"exceed {share:.0%} of it: raise analyst.endpoint.cost_budget to go on"
-            )
+        tokens = settings.token_budget
+        if tokens is not None and total.prompt + total.completion > tokens * share:
+            spent = self.spent.prompt + self.spent.completion
+            return f"{spent} of {tokens} tokens are spent, the next call could exceed {share:.0%}"
+        money = settings.cost_budget
+        if money is not None and self.cost + cost_of(ahead, settings.prices) > money * share:
+            return f"{self.cost:.4f} of {money} is spent, the next call could exceed {share:.0%}"
+        return None
 
 
 def _plus(left: Usage, right: Usage, *, sign: int = 1) -> Usage:

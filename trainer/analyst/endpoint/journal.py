@@ -1,9 +1,9 @@
 """The transcript of one conversation: every request and every reply, on disk before it is used.
 
 A line holds what was new in a call: the messages after those it shares with the line before, the
-tools where they are new, and the reply or the error. From the lines a conversation is played again to the point
-where it broke off, without asking anything that was answered: a call is found by its number and
-the hash of its whole request.
+tools where they are new, and the reply or the error. From the lines a conversation is played again
+to the point where it broke off, without asking anything that was answered: a call is found by its
+number and the hash of its whole request.
 """
 
 from __future__ import annotations
