@@ -9,6 +9,7 @@ from typing import Any
 from trainer.cli import shop_data
 from trainer.cli.shop_data import print_result, read_secret, world_of
 from trainer.errors import InputError
+from trainer.shop.archive import PUBLISHED_SHA256
 from trainer.shop.profiles import PROFILES
 
 
@@ -29,6 +30,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_world(parser: argparse.ArgumentParser, *, default: str | None) -> None:
     parser.add_argument("--profile", choices=sorted(PROFILES), default=default)
     parser.add_argument("--catalogue", type=Path, help="catalogue file (default: the built-in one)")
+    parser.add_argument(
+        "--catalogue-sha256",
+        help=f"expected SHA-256 of its JSON, or one of {', '.join(PUBLISHED_SHA256)}",
+    )
     parser.add_argument("--splits", type=Path, help="split file that belongs to the catalogue")
 
 
@@ -77,7 +82,7 @@ def _add_clean(commands: Any) -> None:
     parser = commands.add_parser("clean", help="clean a raw archive and build its splits")
     parser.add_argument("source", type=Path)
     parser.add_argument("out", type=Path, help="folder for archive, exclusions, splits, manifest")
-    parser.add_argument("--sha256", help="expected SHA-256 of the decompressed raw data")
+    parser.add_argument("--sha256", help="expected SHA-256 of the raw JSON, or published-raw")
     parser.add_argument("--annotations", type=Path, help="result of `shop annotate`")
     parser.add_argument("--validation-size", type=int, default=400)
     parser.add_argument("--test-size", type=int, default=400)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
+from collections import Counter
 from typing import Any
 
 from trainer.errors import InputError
+from trainer.shop.archive import PUBLISHED_SHA256
 from trainer.shop.world import World, load_world
 
 
@@ -17,8 +20,26 @@ def print_result(value: Any) -> None:
 
 
 def world_of(args: argparse.Namespace, profile: str) -> World:
-    """The world that the options name."""
-    return load_world(profile, catalogue=args.catalogue, splits=args.splits)
+    """The world that the options name; what is useless in its data goes to stderr."""
+    world = load_world(
+        profile,
+        catalogue=args.catalogue,
+        splits=args.splits,
+        expected_sha256=known_hash(args.catalogue_sha256),
+    )
+    for code, count in sorted(Counter(notice.code for notice in world.notices).items()):
+        first = next(notice for notice in world.notices if notice.code == code)
+        print(
+            f"{args.catalogue}: {code}: {count} records, first [{first.record}] {first.asin}"
+            f" {first.detail}".rstrip(),
+            file=sys.stderr,
+        )
+    return world
+
+
+def known_hash(text: str | None) -> str | None:
+    """A hash, or the published one that ``text`` names."""
+    return PUBLISHED_SHA256.get(text, text) if text else None
 
 
 def read_secret(variable: str | None) -> str | None:
@@ -37,7 +58,15 @@ def run_audit(args: argparse.Namespace) -> int:
 
     world = world_of(args, args.profile)
     task_ids = world.split(args.split) if args.split else tuple(sorted(world.tasks))
-    print_result({"environment": world.identity(), "split": args.split, **audit(world, task_ids)})
+    notices = Counter(notice.code for notice in world.notices)
+    print_result(
+        {
+            "environment": world.identity(),
+            "split": args.split,
+            **audit(world, task_ids),
+            "notices": dict(sorted(notices.items())),
+        }
+    )
     return 0
 
 
@@ -69,7 +98,7 @@ def run_clean(args: argparse.Namespace) -> int:
         args.out,
         annotations=annotations,
         annotator=annotator,
-        expected_sha256=args.sha256,
+        expected_sha256=known_hash(args.sha256),
     )
     policy = build_splits.SplitPolicy(
         seed=args.seed, validation_size=args.validation_size, test_size=args.test_size

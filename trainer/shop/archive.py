@@ -19,6 +19,12 @@ from typing import Any
 
 from trainer.errors import InputError
 
+#: the published data set's decompressed JSON, before and after cleaning (environment.md §1.1)
+PUBLISHED_SHA256 = {
+    "published-raw": "57b10950a0064d16c81535a1d764a75879a508d250dde8a2a1787c5e6045559f",
+    "published-cleaned": "00d5285b6aca5ade54465e1522821c869c1d5ff5cae6385cea3889a46bb26975",
+}
+
 _CHUNK = 1 << 20
 _SPACE = " \t\r\n"
 _REMEDY = "Fetch the archive again and compare its SHA-256"

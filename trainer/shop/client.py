@@ -26,7 +26,7 @@ Reply = dict[str, Any]
 class ShopServiceError(RuntimeError):
     """The service could not be reached, refused, or answered nonsense: a technical failure.
 
-    ``status`` is the HTTP status or None; ``code`` is our service's error code or empty.
+    ``status`` is the HTTP status, if any; ``code`` our service's error code, or empty.
     """
 
     def __init__(self, message: str, *, status: int | None = None, code: str = "") -> None:
@@ -91,6 +91,19 @@ class ShopClient:
         if status != 200 or not isinstance(health, dict):
             raise ShopServiceError("the service is not healthy", status=status)
         return health
+
+    def require(self, identity: Mapping[str, Any]) -> None:
+        """Raise InputError unless the service is of this ``World.identity()``, as far as told."""
+        health = self.health()
+        served = health.get("environment") or health
+        for name in ("profile", "environment_version", "observation_version", "catalogue_sha256"):
+            if name in served and served[name] != identity[name]:
+                raise InputError(
+                    f"the service has another {name}; {identity[name]!r} is wanted",
+                    field=f"{self._address.geturl()} {name}",
+                    value=served[name],
+                    remedy="Serve the same profile and catalogue, or change the configuration",
+                )
 
     def reset(self, task_id: int) -> Reply:
         """Begin an episode. The reply has no private goal: it is never asked for."""

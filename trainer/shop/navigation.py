@@ -15,7 +15,8 @@ from trainer.shop.tokens import normalise
 from trainer.shop.types import PageType
 
 if TYPE_CHECKING:
-    from trainer.shop.world import ProductPage, World
+    from trainer.shop.pages import ProductPage
+    from trainer.shop.world import World
 
 BACK_TO_SEARCH = "back to search"
 PREVIOUS = "< prev"

@@ -20,20 +20,10 @@ from trainer.shop.price import normalise_option
 from trainer.shop.profiles import ShopProfile
 from trainer.shop.raw import RawRecord
 from trainer.shop.tokens import models, tokenise
-from trainer.shop.types import Product, Task
+from trainer.shop.types import Notice, Product, Task
 
 LONGEST_ASIN = 20
 DEFAULT_PRICE = 100.0
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something in the data that makes a product or task useless. ``code`` is for machines."""
-
-    code: str
-    record: int
-    asin: str
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

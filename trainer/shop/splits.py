@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,29 @@ def load_splits(path: Path) -> SplitFile:
     if not isinstance(version, str):
         raise InputError("must be a text", file=path, field="version", value=version)
     return SplitFile(version, {name: _split(name, raw, path) for name, raw in splits.items()})
+
+
+def checked_splits(
+    path: Path | None, task_ids: Collection[int], *, catalogue: str
+) -> dict[str, tuple[int, ...]]:
+    """The splits of a file, all of whose tasks ``catalogue`` must have.
+
+    Without a file there is one split, ``all``, of every task.
+    """
+    if path is None:
+        return {"all": tuple(sorted(task_ids))}
+    splits = load_splits(path).splits
+    for split in splits.values():
+        unknown = [task_id for task_id in split.task_ids if task_id not in task_ids]
+        if unknown:
+            raise InputError(
+                f"{len(unknown)} tasks of the split are not in {catalogue}",
+                file=path,
+                field=f"splits.{split.name}.task_ids",
+                value=unknown[:5],
+                remedy="Use the split file that belongs to the catalogue",
+            )
+    return {name: split.task_ids for name, split in splits.items()}
 
 
 def _split(name: str, raw: Any, path: Path) -> Split:

@@ -59,6 +59,16 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something in the data that makes a product or task useless. ``code`` is for machines."""
+
+    code: str
+    record: int
+    asin: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A structured action: ``search`` with a query or ``click`` with a value."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -14,13 +13,14 @@ from trainer.errors import InputError
 from trainer.shop import budgeted_text, observation, text
 from trainer.shop.catalogue import Catalogue
 from trainer.shop.language import WordLanguage
-from trainer.shop.price import PriceResolution, PriceTable
+from trainer.shop.pages import ProductPage
+from trainer.shop.price import PriceResolution
 from trainer.shop.profiles import ShopProfile, profile_named
-from trainer.shop.splits import load_splits
+from trainer.shop.splits import checked_splits
 from trainer.shop.sponsored import SponsoredPlaces
 from trainer.shop.terms import term_extractor
 from trainer.shop.tokens import tokenise
-from trainer.shop.types import Product, Task
+from trainer.shop.types import Notice, Product, Task
 
 
 class _Text(Protocol):
@@ -31,22 +31,6 @@ class _Text(Protocol):
 
 
 _TEXTS: Mapping[str, _Text] = {"published": text, "budgeted": budgeted_text}
-
-
-@dataclass(frozen=True, slots=True)
-class ProductPage:
-    """What a product's page needs, prepared once. ``choices`` maps a click value to its option."""
-
-    product: Product
-    summary: dict[str, Any]
-    prices: PriceTable
-    choices: Mapping[str, tuple[str, str]]
-    shown_options: Mapping[str, list[str]]
-
-    def complete(self, selected: Mapping[str, str]) -> dict[str, str]:
-        """``selected`` with the first value for every axis left open."""
-        first = {axis: values[0] for axis, values in self.product.options.items() if values}
-        return {**first, **selected}
 
 
 class World:
@@ -60,11 +44,14 @@ class World:
         splits: Mapping[str, tuple[int, ...]],
         *,
         language: WordLanguage | None = None,
+        notices: Sequence[Notice] = (),
     ) -> None:
         self.profile = profile
         self.catalogue = catalogue
         self.tasks = MappingProxyType(dict(tasks))
         self.language = language
+        #: what the loader found useless in the data
+        self.notices = tuple(notices)
         self.type_terms = term_extractor(profile.type_terms)
         self._text = _TEXTS[profile.renderer]
         self._row = lru_cache(maxsize=32768)(self._row_text)
@@ -127,18 +114,10 @@ class World:
 
     def _page(self, asin: str) -> ProductPage:
         """The prepared page of a product of the catalogue."""
-        product = self.catalogue.products[asin]
-        limit = self.profile.values_shown_per_axis
-        choices: dict[str, tuple[str, str]] = {}
-        for axis, values in product.options.items():
-            for value in values:
-                choices.setdefault(f"{axis}={value}", (axis, value))
-        return ProductPage(
-            product=product,
-            summary=self.summary(asin),
-            prices=PriceTable.of(product),
-            choices=choices,
-            shown_options={axis: list(v[:limit]) for axis, v in product.options.items()},
+        return ProductPage.of(
+            self.catalogue.products[asin],
+            self.summary(asin),
+            values_shown=self.profile.values_shown_per_axis,
         )
 
     def _search(self, query: str) -> tuple[str, ...]:
@@ -200,12 +179,16 @@ class World:
 
 
 def load_world(
-    profile: str | ShopProfile, *, catalogue: Path | None = None, splits: Path | None = None
+    profile: str | ShopProfile,
+    *,
+    catalogue: Path | None = None,
+    splits: Path | None = None,
+    expected_sha256: str | None = None,
 ) -> World:
     """The world of ``profile``: its built-in catalogue, or the published-schema file ``catalogue``.
 
-    ``splits`` is a split file for that catalogue. Raises InputError for an unknown profile or an
-    unusable file.
+    ``splits`` is a split file for that catalogue, ``expected_sha256`` the hash of its decompressed
+    JSON. Raises InputError for an unknown profile or an unusable file.
     """
     settings = profile_named(profile) if isinstance(profile, str) else profile
     if settings.name == "mini":
@@ -220,50 +203,20 @@ def load_world(
 
         return build_world(settings)
     if catalogue is None:
-        return _bundled(settings)
+        from trainer.shop.bundled import bundled_data, shares
+
+        data = bundled_data(settings)
+        return World(settings, data.catalogue, data.tasks, shares(data.tasks))
     from trainer.shop.records import load_archive
 
-    data = load_archive(catalogue, settings)
-    world = World(settings, data.catalogue, data.tasks, _splits(splits, data.tasks, catalogue))
+    data = load_archive(catalogue, settings, expected_sha256=expected_sha256)
+    world = World(
+        settings,
+        data.catalogue,
+        data.tasks,
+        checked_splits(splits, data.tasks, catalogue=catalogue.name),
+        notices=data.notices,
+    )
     gc.collect()
     gc.freeze()  # millions of objects that stay: the collector need not walk them ever again
     return world
-
-
-def _bundled(profile: ShopProfile) -> World:
-    """The small synthetic catalogue that stands in for a data set."""
-    from trainer.shop.records import load_records
-    from trainer.shop.synthetic import SyntheticSettings, generate_records, records_sha256
-
-    records = list(generate_records(SyntheticSettings()))
-    data = load_records(records, profile, sha256=records_sha256(records), source="synthetic")
-    return World(profile, data.catalogue, data.tasks, _shares(data.tasks))
-
-
-def _shares(tasks: Mapping[int, Task]) -> dict[str, tuple[int, ...]]:
-    """Two thirds to train, a sixth each to val and test, by position."""
-    by_place: dict[str, list[int]] = {"train": [], "val": [], "test": []}
-    names = ("train", "train", "val", "train", "train", "test")
-    for place, task_id in enumerate(sorted(tasks)):
-        by_place[names[place % len(names)]].append(task_id)
-    return {name: tuple(ids) for name, ids in by_place.items()}
-
-
-def _splits(
-    path: Path | None, tasks: Mapping[int, Task], catalogue: Path
-) -> dict[str, tuple[int, ...]]:
-    """The splits of a file, checked against the tasks there are; all tasks without a file."""
-    if path is None:
-        return {"all": tuple(sorted(tasks))}
-    splits = load_splits(path).splits
-    for split in splits.values():
-        unknown = [task_id for task_id in split.task_ids if task_id not in tasks]
-        if unknown:
-            raise InputError(
-                f"{len(unknown)} tasks of the split are not in {catalogue.name}",
-                file=path,
-                field=f"splits.{split.name}.task_ids",
-                value=unknown[:5],
-                remedy="Use the split file that belongs to the catalogue",
-            )
-    return {name: split.task_ids for name, split in splits.items()}

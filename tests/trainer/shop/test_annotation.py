@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trainer.errors import IncompleteError
-from trainer.shop.data.annotate import AnnotatorIdentity, PriceAnnotator
+from trainer.shop.data.annotate import AnnotatorIdentity, PriceAnnotator, openai_ask
 from trainer.shop.data.annotation import Annotation, AnnotationError, read_annotation
 
 TEXT = "想买台灯，300元左右"
@@ -104,6 +106,61 @@ def test_answers_are_kept_and_asked_again_under_another_identity(tmp_path: Path)
     model = Model(短=NONE, 全50元=HARD)
     PriceAnnotator(model, other, cache).annotate(tasks[:1])
     assert len(model.asked) == 2
+
+
+class Endpoint:
+    """An OpenAI-compatible endpoint with one answer; keeps what it was asked."""
+
+    def __init__(self, content: str) -> None:
+        self.requests: list[dict[str, Any]] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                endpoint.requests.append(json.loads(self.rfile.read(length)))
+                message = {"role": "assistant", "content": content}
+                choice = {"index": 0, "finish_reason": "stop", "message": message}
+                reply = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
+                data = json.dumps({**reply, "choices": [choice]}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+
+def test_the_endpoint_is_asked_as_the_contract_says(tmp_path: Path) -> None:
+    endpoint = Endpoint(json.dumps({"task_id": 1, **HARD}))
+    ask = openai_ask(endpoint.url, "m", None)
+    annotator = PriceAnnotator(ask, IDENTITY, tmp_path / "cache.jsonl")
+    assert annotator.annotate([(1, "短50元", "短50元")])[1].ceiling == 50
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+    (request,) = endpoint.requests
+    assert (request["temperature"], request["max_tokens"]) == (0, 128)
+    assert request["response_format"]["json_schema"]["strict"] is True
+    assert request["chat_template_kwargs"] == {"enable_thinking": False}
+    assert request["messages"][1]["content"] == "task_id: 1\n短50元"
+
+
+def test_an_endpoint_that_fails_is_named(tmp_path: Path) -> None:
+    def unreachable(system: str, user: str) -> str:
+        raise AnnotationError("http://model.invalid/v1: connection refused")
+
+    annotator = PriceAnnotator(unreachable, IDENTITY, tmp_path / "cache.jsonl")
+    with pytest.raises(IncompleteError, match="connection refused"):
+        annotator.annotate([(1, "短", "短")])
 
 
 def test_a_broken_answer_is_asked_three_times_and_then_named(tmp_path: Path) -> None:

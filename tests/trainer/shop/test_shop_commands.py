@@ -50,6 +50,35 @@ def test_the_bundled_tasks_without_two_price_axes_are_winnable(
     assert found["winnable"] == found["tasks"] == 10
 
 
+def test_useless_records_are_reported_once_for_each_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "raw.json"
+    run(capsys, "generate", str(raw), "--products", "100", "--noise", "0.2")
+    assert main(["shop", "audit", "--catalogue", str(raw)]) == 0
+    output = capsys.readouterr()
+    lines = output.err.splitlines()
+    assert [line.split(": ")[1] for line in lines] == [
+        "axis_without_values",
+        "task_without_attributes",
+    ]
+    assert all(line.startswith(str(raw)) for line in lines)
+    assert set(json.loads(output.out)["notices"]) == {
+        "axis_without_values",
+        "task_without_attributes",
+    }
+
+
+def test_another_catalogue_than_expected_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "raw.json"
+    run(capsys, "generate", str(raw), "--products", "5")
+    command = ["shop", "audit", "--catalogue", str(raw)]
+    assert main([*command, "--catalogue-sha256", "published-cleaned"]) == 2
+    assert "00d5285b6aca5ade" in capsys.readouterr().err
+
+
 def test_bad_input_is_one_line_and_exit_code_two(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.shop.matching import matches
+from trainer.shop.pages import ProductPage
 from trainer.shop.price import normalise_option
 from trainer.shop.reward import matched_attributes, type_score
 from trainer.shop.types import Task
-from trainer.shop.world import ProductPage, World
+from trainer.shop.world import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class LeasePool:
         self.ttl = ttl
         self.expired = 0
         self._clock = clock
+        self._nothing_expires_before = 0.0
         self._on_release = on_release
         self._free = list(reversed(numbers))
         self._numbers = numbers
@@ -116,12 +117,17 @@ class LeasePool:
     def expire(self) -> None:
         """Release what was not used for ``ttl`` seconds."""
         now = self._clock()
+        if now < self._nothing_expires_before:
+            return
         for lease in [item for item in self._leases.values() if item.expires_at <= now]:
             self._recently_expired[lease.id] = None
             while len(self._recently_expired) > 4 * len(self._numbers):
                 self._recently_expired.popitem(last=False)
             self.expired += 1
             self.release(lease)
+        # Leases are only ever prolonged, so the earliest end of now stays a lower bound.
+        ends = (lease.expires_at for lease in self._leases.values())
+        self._nothing_expires_before = min(ends, default=now + self.ttl)
 
     def _serve_waiting(self) -> None:
         while self._free and self._waiting:

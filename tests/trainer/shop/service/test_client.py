@@ -79,6 +79,17 @@ def test_tokens_are_sent(start: Start) -> None:
     assert caught.value.status == 401
 
 
+def test_environments_are_not_mixed(start: Start) -> None:
+    address = start(STANDARD)
+    with ShopClient(address) as client:
+        client.require(small_world(STANDARD).identity())
+        with pytest.raises(InputError, match="another profile"):
+            client.require(small_world().identity())
+        other = {**small_world(STANDARD).identity(), "catalogue_sha256": "0"}
+        with pytest.raises(InputError, match="another catalogue_sha256"):
+            client.require(other)
+
+
 def test_a_full_pool_is_waited_for(start: Start) -> None:
     address = start(slots=1)
     with ShopClient(address) as first, ShopClient(address) as second:
@@ -227,6 +238,18 @@ def test_a_bad_reset_reply_is_refused_and_never_sent_again(
     with client_of(published_service) as client, pytest.raises(ShopServiceError):
         client.reset(0)
     assert len(published_service.requests) == 1
+
+
+def test_the_versions_of_the_published_service_are_compared(
+    published_service: Published,
+) -> None:
+    identity = small_world().identity()
+    published_service.health["environment_version"] = identity["environment_version"]
+    with client_of(published_service) as client:
+        client.require(identity)
+        published_service.health["environment_version"] = "v9"
+        with pytest.raises(InputError, match="another environment_version"):
+            client.require(identity)
 
 
 def test_a_refused_termination_reason_is_noticed(published_service: Published) -> None:
