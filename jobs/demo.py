@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 from django.conf import settings
@@ -14,7 +16,6 @@ from trainer.config import ExperimentConfig, load_config
 
 DEMO = "demo"
 QUICK = "quick"
-MAX_THREADS = 2  # a tiny model gains nothing from more, and a fixed number keeps runs comparable
 
 
 def configuration(
@@ -38,18 +39,23 @@ def configuration(
 
 
 def _threads(quick: bool) -> int:
+    """The engine's thread count, probed once and recorded with the experiment."""
     if quick:
         return 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(MAX_THREADS, usable or 1))
+    command = [sys.executable, "-m", "trainer", "threads"]
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, check=True, capture_output=True, text=True
+    )
+    return int(json.loads(done.stdout)["threads"])
 
 
 def start_or_continue() -> str:
     """Start the demonstration once, or continue it; returns a line that says which."""
     found = Experiment.objects.filter(name=DEMO).first()
     if found is None:
-        start_round(create_experiment(configuration()))
-        return f"the demonstration starts: experiment {DEMO}, {configuration().rounds} rounds"
+        config = configuration()
+        start_round(create_experiment(config))
+        return f"the demonstration starts: experiment {DEMO}, {config.rounds} rounds"
     if found.state == RoundState.SUCCEEDED:
         return f"the demonstration is finished: experiment {DEMO}"
     if found.state == RoundState.PLANNED:

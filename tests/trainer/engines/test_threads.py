@@ -16,7 +16,7 @@ from trainer.errors import InputError
     ("milliseconds", "expected"),
     [
         ({1: 10.0, 2: 6.0}, 2),
-        ({1: 10.0, 2: 9.5}, 1),  # not worth the risk of a barrier that waits
+        ({1: 10.0, 2: 7.0}, 1),  # not worth the risk of a barrier that waits
         ({1: 10.0, 2: 300.0}, 1),
         ({1: 10.0}, 1),
     ],

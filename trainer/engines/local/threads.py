@@ -1,9 +1,11 @@
 """How many threads the arithmetic uses: timed once at the start, not guessed.
 
-Two threads are about 1.6 times as fast as one on two free cores, and many times slower when another
-process holds one of them, because every parallel loop then waits for the thread that does not run.
-So one small forward and backward pass is timed with each count. The count can decide the last bits
-of sums: it is recorded with a run, and a run that continues is given the recorded one.
+Two threads are about 1.4 times as fast as one on two free cores, and many times slower when another
+process holds one of them, because every parallel loop then waits for the thread that does not run:
+the dashboard, the worker or the browser of whoever watches is such a process. So one small forward
+and backward pass is timed with each count, and a further thread must pay clearly. The count can
+decide the last bits of sums: it is recorded with an experiment, and a run that continues is given
+the recorded one.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from trainer.errors import InputError
 MOST_THREADS = 2
 REPEATS = 5
 #: more threads must be faster by this factor to be worth their risk
-WORTHWHILE = 1.1
+WORTHWHILE = 1.6
 PROBE_ROWS, PROBE_LENGTH, PROBE_VOCABULARY = 16, 64, 256
 
 
