@@ -1,23 +1,33 @@
 """How a stage tells how far it is, and hears that it shall stop.
 
-A stage writes ``progress.json`` in its folder, atomically and at most a few times a second;
-whoever started it (a job, a shell) reads it. SIGTERM and SIGINT only set a flag: the stage looks
-at it between whole pieces of work and raises StopRequested, so that what lies on disk can always
-be resumed.
+A stage writes ``progress.json`` in its folder, atomically and at most a few times a second, and
+says the same in one log line; whoever started it (a job, a shell) reads it. SIGTERM and SIGINT
+only set a flag: the stage looks at it between whole pieces of work and raises StopRequested, so
+that what lies on disk can always be resumed.
 """
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 from trainer.canonical import utc_now
 from trainer.errors import StopRequested
 from trainer.files import write_json
 
 MIN_INTERVAL_S = 0.3
+LOG = logging.getLogger(__name__)
+
+
+class Tally(Protocol):
+    """What a piece of work tells how far it is."""
+
+    def update(self, done: int, message: str = "") -> None:
+        """Note that ``done`` pieces are finished; raise StopRequested if asked to stop."""
 
 
 class Progress:
@@ -41,7 +51,24 @@ class Progress:
         now = time.monotonic()
         if now - self._written >= MIN_INTERVAL_S or done >= self.total:
             self._write()
+            LOG.info("%s", self.line())
         check_stop()
+
+    def line(self) -> str:
+        """How far it is, for people: count, time left, and what was last done."""
+        eta = self.eta_seconds()
+        left = "" if eta is None or self.done >= self.total else f", {eta:.0f} s left"
+        said = f"; {self.message}" if self.message else ""
+        return f"{self.unit} {self.done} of {self.total}{left}{said}"
+
+    def share(self) -> Tally:
+        """A tally for the next of several runs of the stage: it counts on from here."""
+        return _Share(self)
+
+    def finish(self) -> None:
+        """Note that nothing is left to do, however much was foreseen."""
+        self.total = self.done
+        self._write()
 
     def eta_seconds(self) -> float | None:
         """Seconds left at the pace since this process started; None before anything was done."""
@@ -66,6 +93,15 @@ class Progress:
                 "updated_at": utc_now(),
             },
         )
+
+
+class _Share:
+    def __init__(self, whole: Progress) -> None:
+        self._whole = whole
+        self._before = whole.done
+
+    def update(self, done: int, message: str = "") -> None:
+        self._whole.update(self._before + done, message)
 
 
 _stop = False

@@ -166,9 +166,7 @@ def test_later_stages_are_checked_for_what_earlier_ones_write(
 
 def test_a_slime_launch_is_checked_by_its_engine(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "slime.yaml"
-    path.write_text(
-        "engine: slime\ncheckpoints: {hf_checkpoint: a, load: b, save: c}\n"
-    )
+    path.write_text("engine: slime\ncheckpoints: {hf_checkpoint: a, load: b, save: c}\n")
     code, found, _ = command("check", path)
     assert (code, found["ready"], found["scope"]) == (1, False, "offline_inputs_only")
 

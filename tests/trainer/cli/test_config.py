@@ -51,7 +51,19 @@ def test_the_demo_is_the_round_that_was_promised() -> None:
     assert (config.train.steps, rollout.groups_per_wave, rollout.groups_kept) == (20, 32, 16)
     assert rollout.episodes_per_group == 8
     assert config.evaluation.bare_tasks == 1600
-    assert config.train.optimiser.learning_rate == 5e-5
+    assert config.train.optimiser.learning_rate == 7e-5
+    assert config.gate.profile == "published"
+
+
+def test_a_new_experiment_gets_the_standard_gate_and_can_set_all_of_it() -> None:
+    here = Path("experiment.yaml")
+    plain = parse_config({"name": "x", "start": START}, ExperimentConfig, file=here)
+    assert plain.gate.profile == "standard"
+    gate = {"tasks": 800, "min_coverage": 0.9, "standard": {"looks": 2, "retire_margin": 0.03}}
+    config = parse_config({"name": "x", "start": START, "gate": gate}, ExperimentConfig, file=here)
+    assert (config.gate.tasks, config.gate.min_coverage) == (800, 0.9)
+    assert (config.gate.standard.looks, config.gate.standard.retire_margin) == (2, 0.03)
+    assert config.gate.standard.adopt_alpha == 0.05
 
 
 def test_relative_paths_start_at_the_file(tmp_path: Path) -> None:
@@ -111,6 +123,34 @@ def test_relative_paths_start_at_the_file(tmp_path: Path) -> None:
             {"name": "x", "start": START, "curriculum": {"rho_max": 1.5}},
             "curriculum.rho_max",
             "less than or equal to 1",
+        ),
+        *(
+            (ExperimentConfig, {"name": "x", "start": START, "gate": gate}, field, text)
+            for gate, field, text in [
+                ({"profile": "bayesian"}, "gate.profile", "'published' or 'standard'"),
+                ({"profile": "published", "tasks": 5}, "gate", "plays the tasks of the bare"),
+                ({"min_coverage": 1.1}, "gate.min_coverage", "less than or equal to 1"),
+                ({"standard": {"looks": 0}}, "gate.standard.looks", "greater than or equal to 1"),
+                ({"standard": {"look": 2}}, "gate.standard.look", "keys known here: .*looks"),
+                ({"standard": {"adopt_alpha": 0.9}}, "gate.standard.adopt_alpha", "less than"),
+                (
+                    {"standard": {"doubt_confidence": 0.99}},
+                    "gate.standard",
+                    "keep_confidence must be at least",
+                ),
+                (
+                    {"standard": {"equivalence_margin": 0.1}},
+                    "gate.standard",
+                    "retire_margin must be at least",
+                ),
+                (
+                    {"standard": {"adopt_familywise": 0.01}},
+                    "gate.standard",
+                    "at least adopt_alpha",
+                ),
+                ({"standard": {"confirm_tasks": 1}}, "gate.standard", "at least 2"),
+                ({"standard": {"redraws": 0}}, "gate.standard.redraws", "greater than"),
+            ]
         ),
     ],
 )
