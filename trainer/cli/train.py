@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from trainer.cli.main import add_json_flag, print_json
@@ -14,6 +15,7 @@ from trainer.lock import exclusive
 from trainer.preflight.inputs import need_curriculum, need_world
 from trainer.preflight.stages import require_training
 from trainer.progress import listen_for_stop
+from trainer.sinks.wandb import training_sinks
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,8 +40,17 @@ def run_train(args: argparse.Namespace) -> int:
             curriculum=need_curriculum(inputs),
             tasks=inputs.tasks,
             start=starting_counters(config.policy.checkpoint),
+            sinks=training_sinks(
+                os.environ,
+                name=config.name,
+                round_id=config.round_id,
+                folder=config.output_dir,
+            ),
         )
-        record = run.run()
+        try:
+            record = run.run()
+        finally:
+            run.sinks.close()
         write_json(config.output_dir / "summary.json", record)
     print_json(record)
     return 0
