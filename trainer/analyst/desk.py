@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +13,18 @@ from trainer.analyst.compiler.history import History
 from trainer.analyst.compiler.style import ProcedureStyle, SentenceStyle, Style
 from trainer.analyst.firewall import Firewall
 from trainer.analyst.maker import Analyst, CardMaker
+from trainer.analyst.probe import Prober
 from trainer.analyst.rules.analyst import RuleBasedAnalyst
 from trainer.analyst.rules.compile import RuleBasedCompiler
 from trainer.analyst.triage_queue import Case, waiting_cases
-from trainer.config import AnalystConfig
+from trainer.config import AnalystConfig, PolicyConfig
 from trainer.errors import InputError
 from trainer.gate.ledger import Row, load_ledger
+from trainer.rollout.policy import Policy
 from trainer.shop.world import World, load_world
 from trainer.skills.bank import SkillBank, load_bank
+
+OpenPolicy = Callable[[PolicyConfig, World], Policy]
 
 #: sessions that the rule-based analyst may open for one card
 MOST_TRIALS = 24
@@ -38,6 +42,7 @@ class Desk:
     style: Style
     maker: CardMaker | None
     compiler: Compiler
+    prober: Prober | None = None
 
     @property
     def folder(self) -> Path:
@@ -59,8 +64,11 @@ class Desk:
         return History(self.history, self.bank.chunks, self.config.analyst.near_duplicate)
 
 
-def open_desk(config: AnalystConfig) -> Desk:
-    """Read bank and ledger and open the analyst. Raises InputError for whatever cannot be used."""
+def open_desk(config: AnalystConfig, open_policy: OpenPolicy | None = None) -> Desk:
+    """Read bank and ledger and open the analyst; ``open_policy`` is asked when a probe is wanted.
+
+    Raises InputError for whatever cannot be used.
+    """
     bank = load_bank(config.skillbank)
     history = load_history(config.ledger_history)
     settings = config.analyst
@@ -71,7 +79,8 @@ def open_desk(config: AnalystConfig) -> Desk:
     firewall = Firewall(settings.firewall, world.catalogue)
     style = style_of(world)
     store = CardStore(config.output_dir / "failure_cards.jsonl")
-    analyst, compiler = _people(config, bank, world, store)
+    prober = _prober(config, bank, world, open_policy)
+    analyst, compiler = _people(config, bank, world, store, prober)
     maker = CardMaker(
         analyst=analyst,
         context=CardContext(
@@ -86,18 +95,39 @@ def open_desk(config: AnalystConfig) -> Desk:
         catalogue=world.catalogue,
         resume=settings.resume,
     )
-    return Desk(config, bank, history, world, firewall, style, maker, compiler)
+    return Desk(config, bank, history, world, firewall, style, maker, compiler, prober)
 
 
 def _people(
-    config: AnalystConfig, bank: SkillBank, world: World, store: CardStore
+    config: AnalystConfig,
+    bank: SkillBank,
+    world: World,
+    store: CardStore,
+    prober: Prober | None,
 ) -> tuple[Analyst, Compiler]:
     if config.analyst.kind == "endpoint":
         from trainer.analyst.endpoint.people import open_people
 
         return open_people(config, bank, world, store)
     analyst = RuleBasedAnalyst(world, bank.chunks, most_trials=MOST_TRIALS)
-    return analyst, RuleBasedCompiler(analyst.mechanisms)
+    return analyst, RuleBasedCompiler(analyst.mechanisms, prober)
+
+
+def _prober(
+    config: AnalystConfig, bank: SkillBank, world: World, open_policy: OpenPolicy | None
+) -> Prober | None:
+    settings = config.analyst.probe
+    if not settings.enabled or config.policy is None:
+        return None
+    if open_policy is None:
+        raise InputError(
+            "the probe needs an engine, and this caller brings none",
+            field="analyst.probe.enabled",
+            value=True,
+            remedy="Start it as python -m trainer analyst",
+        )
+    policy = open_policy(config.policy, world)
+    return Prober(world, policy, bank.chunks, settings, config.seed)
 
 
 def style_of(world: World) -> Style:

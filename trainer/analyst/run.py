@@ -10,15 +10,18 @@ gate-analysis.md §§1, 9, 11.5, 12.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainer.analyst.cards import card_identity
 from trainer.analyst.compiler.assemble import assemble
-from trainer.analyst.compiler.compile import compile_cards
+from trainer.analyst.compiler.compile import Compiled, compile_cards
 from trainer.analyst.compiler.contract import Contract
-from trainer.analyst.desk import Desk, open_desk
+from trainer.analyst.compiler.style import Style
+from trainer.analyst.desk import Desk, OpenPolicy, open_desk
 from trainer.analyst.firewall import gold_facts
 from trainer.analyst.maker import AnalysisEnded, CardMaker
+from trainer.analyst.probe import Prober, screen
 from trainer.analyst.publish import Outcome, finished, publish
 from trainer.analyst.triage_queue import Case
 from trainer.analyst.workers import Workers
@@ -30,13 +33,13 @@ from trainer.progress import Progress
 Card = Mapping[str, Any]
 
 
-def run_analysis(config: AnalystConfig) -> dict[str, Any]:
+def run_analysis(config: AnalystConfig, open_policy: OpenPolicy | None = None) -> dict[str, Any]:
     """Make what cards are missing, errors included, compile, and write the round's three files.
 
     Raises InputError when round, bank or ledger cannot be used, StopRequested on request, and
     IncompleteError when the analyst failed and ``on_failure`` is ``stop``.
     """
-    desk = open_desk(config)
+    desk = open_desk(config, open_policy)
     cases = desk.cases()
     progress = Progress(desk.folder / "progress.json", unit="card", total=len(cases))
     ended: AnalysisEnded | None = None
@@ -88,16 +91,33 @@ def _compiled(
     desk: Desk, cases: Sequence[Case], eligible: Sequence[Card], key: str, ended: Exception | None
 ) -> Outcome:
     compiled = compile_cards(desk.compiler, eligible, _contract(desk, cases, eligible))
+    task_of = {card["card_id"]: card["task_id"] for card in eligible}
+    if desk.prober is not None:
+        compiled = _screened(desk.prober, desk.style, compiled, task_of)
     candidates = assemble(
         compiled.items,
         style=desk.style,
         active=desk.bank.chunks,
-        task_of={card["card_id"]: card["task_id"] for card in eligible},
+        task_of=task_of,
         minimum_tasks=desk.config.analyst.minimum_tasks,
         proposal_checkpoint=desk.config.proposal_checkpoint,
         provenance=desk.config.analyst.kind,
     )
     return Outcome("partial" if ended else "complete", key, candidates, compiled, ended)
+
+
+def _screened(
+    prober: Prober, style: Style, compiled: Compiled, task_of: Mapping[str, int]
+) -> Compiled:
+    """The compilation without what the probe refused; the cards of that become evidence only."""
+    contents = [style.render(item) for item in compiled.items]
+    screened = screen(prober, compiled.items, contents, task_of)
+    return replace(
+        compiled,
+        items=screened.items,
+        evidence_only=sorted([*compiled.evidence_only, *screened.rejected_cards]),
+        notes=[*compiled.notes, *screened.notes],
+    )
 
 
 def _contract(desk: Desk, cases: Sequence[Case], eligible: Sequence[Card]) -> Contract:
@@ -129,6 +149,7 @@ def _compilation_key(desk: Desk, cards: Sequence[Card]) -> str:
             "minimum_tasks": settings.minimum_tasks,
             "near_duplicate": settings.near_duplicate,
             "proposal_checkpoint": desk.config.proposal_checkpoint,
+            "probe": desk.prober.identity() if desk.prober else None,
             "history": desk.history,
         }
     )

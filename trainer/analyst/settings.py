@@ -91,14 +91,17 @@ class ProbeSettings(Config):
     """The usefulness probe (gate-analysis.md §16.4): policy episodes with and without a candidate's
     text, on the tasks that led to it and on others, before it takes a slot of the gate.
 
-    A candidate is refused when it helps on its own tasks by less than ``least_gain`` or harms the
-    others by more than ``greatest_harm`` (both in mean reward).
+    A candidate is refused when, with two standard errors in its favour, it gains less than
+    ``least_gain`` on its own tasks or loses more than ``greatest_harm`` on the others (in mean
+    reward). Where several wordings are at hand, ``finalists`` of them are compared on the others.
     """
 
     enabled: bool = False
+    context: Literal["alone", "full"] = "alone"
     rollouts_per_task: Count = 2
-    source_tasks: Count = 24
-    unrelated_tasks: Count = 48
+    source_tasks: Count = 16
+    unrelated_tasks: Count = 32
+    finalists: Count = 3
     least_gain: float = 0.0
     greatest_harm: NotNegative = 0.05
 

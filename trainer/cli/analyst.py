@@ -1,4 +1,4 @@
-"""``python -m trainer analyst run CONFIG``: from a round's failures to a candidate pool."""
+"""``python -m trainer analyst watch|run CONFIG``: from a round's failures to a candidate pool."""
 
 from __future__ import annotations
 
@@ -6,27 +6,51 @@ import argparse
 from pathlib import Path
 
 from trainer.analyst.run import run_analysis
+from trainer.analyst.watch import WATCH_FOLDER, end_watch, watch
 from trainer.cli.main import add_json_flag, print_json
-from trainer.config import AnalystConfig, load_config
+from trainer.config import AnalystConfig, PolicyConfig, load_config
 from trainer.lock import exclusive
 from trainer.progress import listen_for_stop
+from trainer.rollout.policy import Policy
+from trainer.shop.world import World
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``analyst``."""
     group = subparsers.add_parser("analyst", help="turn a round's failures into candidates")
     commands = group.add_subparsers(dest="analyst_command", required=True)
-    parser = commands.add_parser("run", help="analyse what is pending and freeze the pool")
-    parser.add_argument("config", type=Path)
-    parser.set_defaults(func=run_run)
-    add_json_flag(parser)
+    run = commands.add_parser("run", help="analyse what is pending and freeze the pool")
+    run.set_defaults(func=run_run)
+    beside = commands.add_parser("watch", help="make cards while the round is still training")
+    beside.set_defaults(func=run_watch)
+    for command in (run, beside):
+        command.add_argument("config", type=Path)
+        add_json_flag(command)
 
 
 def run_run(args: argparse.Namespace) -> int:
-    """Write pool, ledger and summary."""
+    """Write pool, ledger and summary. A watch of the same folder is asked to end first."""
     config = load_config(args.config, AnalystConfig)
     listen_for_stop()
+    end_watch(config.output_dir)
     with exclusive(config.output_dir):
-        summary = run_analysis(config)
+        summary = run_analysis(config, lambda policy, world: _open(config, policy, world))
     print_json(summary)
     return 0
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """Make cards until training has ended or a stop was asked for."""
+    config = load_config(args.config, AnalystConfig)
+    listen_for_stop()
+    with exclusive(config.output_dir), exclusive(config.output_dir / WATCH_FOLDER):
+        counts = watch(config)
+    print_json(counts)
+    return 0
+
+
+def _open(config: AnalystConfig, policy: PolicyConfig, world: World) -> Policy:
+    """The policy of the probe, with the threads that trained it."""
+    from trainer.engines.open import open_policy
+
+    return open_policy(policy, world, folder=config.training_dir).policy

@@ -82,7 +82,7 @@ class RuleBasedAnalyst:
             return Submission("NO_PROPOSAL", privileged, {"failure_mechanism": UNEXPLAINED})
         if advice.operation is None:
             return Submission("NO_PROPOSAL", privileged, {"failure_mechanism": mechanism.failure})
-        sentence = sentence_of(mechanism, 0)
+        sentence = mechanism.sentences(HIDDEN_LABEL)[0]
         deployable = {
             "failure_mechanism": mechanism.failure,
             "applicable_when": mechanism.applies,
@@ -106,11 +106,6 @@ class RuleBasedAnalyst:
             if advice.operation is not None:
                 return mechanism, advice
         return options[0] if options else (None, Advice(None, None, UNEXPLAINED))
-
-
-def sentence_of(mechanism: Mechanism, wording: int) -> str:
-    """One of the mechanism's sentences, in words of the embedded world."""
-    return mechanism.advice[wording].format(hidden=HIDDEN_LABEL)
 
 
 def _investigation(diagnosis: Diagnosis) -> Investigation:

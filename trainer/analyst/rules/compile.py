@@ -1,19 +1,20 @@
 """The rule-based compiler: cards of one mechanism and one target become one candidate.
 
 The mechanisms with the most different tasks come first. Of a mechanism's sentences the first is
-taken to which the contract has no objection; when all were tried before, the cards are evidence
-only, and the notes say what happened to each sentence.
+taken to which the contract has no objection, or with a probe the one that helps the policy most;
+when all were tried before, the cards are evidence only, and the notes say what happened to each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.analyst.compiler.compile import Compiled
 from trainer.analyst.compiler.contract import Contract
-from trainer.analyst.rules.analyst import VERSION, sentence_of
+from trainer.analyst.probe import Effect, Prober
+from trainer.analyst.rules.analyst import HIDDEN_LABEL, VERSION
 from trainer.analyst.rules.mechanisms import Mechanism, wording_sha256
 
 Card = Mapping[str, Any]
@@ -25,6 +26,7 @@ class RuleBasedCompiler:
     """Compiles the eligible cards of one round; its notes say what was not proposed, and why."""
 
     mechanisms: Mapping[str, Mechanism]
+    prober: Prober | None = None
 
     def identity(self) -> Mapping[str, Any]:
         return {
@@ -38,41 +40,58 @@ class RuleBasedCompiler:
         rest: list[str] = []
         notes: list[str] = []
         for group in _clusters(cards):
-            ids = sorted(card["card_id"] for card in group)
             item = None
             if len(items) < contract.max_candidates:
-                item = self._item(group[0], ids, contract, notes)
+                item = self._item(group, contract, notes)
             else:
                 notes.append(f"{_failure(group[0])}: no place left")
             if item is None:
-                rest += ids
+                rest += [card["card_id"] for card in group]
             else:
                 items.append(item)
         return Compiled(items, sorted(rest), notes, attempts=1)
 
-    def _item(
-        self, card: Card, ids: Sequence[str], contract: Contract, notes: list[str]
-    ) -> Item | None:
-        """The first wording that the contract has nothing against."""
-        written = card["deployable_abstraction"]
-        mechanism = self._mechanism(_failure(card))
-        for wording in range(len(mechanism.advice)):
+    def _item(self, group: Sequence[Card], contract: Contract, notes: list[str]) -> Item | None:
+        """The wording that the contract has nothing against and that helps the policy most."""
+        written = group[0]["deployable_abstraction"]
+        mechanism = self._mechanism(_failure(group[0]))
+        allowed: list[Item] = []
+        for number, sentence in enumerate(mechanism.sentences(HIDDEN_LABEL), 1):
             item = {
                 "operation": "REWRITE" if written["target_chunk_id"] else "ADD",
                 "target_chunk_id": written["target_chunk_id"],
                 "title": mechanism.name.replace("_", " ").replace(":", " ").capitalize(),
                 "failure_mechanism": mechanism.failure,
                 "applicable_when": mechanism.applies,
-                "procedure": [sentence_of(mechanism, wording)],
+                "procedure": [sentence],
                 "verification": mechanism.verify,
                 "common_failure": mechanism.failure,
-                "evidence_card_ids": list(ids),
+                "evidence_card_ids": sorted(card["card_id"] for card in group),
             }
             objections = contract.objections(item)
-            if not objections:
-                return item
-            notes.append(f"{mechanism.name}, wording {wording + 1}: {'; '.join(objections)}")
-        return None
+            if objections:
+                notes.append(f"{mechanism.name}, wording {number}: {'; '.join(objections)}")
+            else:
+                allowed.append(item)
+        return self._best(allowed, {card["task_id"] for card in group}) if allowed else None
+
+    def _best(self, items: Sequence[Item], tasks: Collection[int]) -> Item:
+        """The first wording, or with a probe the one that helps most: the best on their own tasks
+        are compared on others too, and all that was measured counts."""
+        if self.prober is None or len(items) == 1:
+            return items[0]
+        prober = self.prober
+
+        def on_sources(item: Item) -> Effect:
+            return prober.on_sources(item, item["procedure"][0], tasks)
+
+        def overall(item: Item) -> float:
+            here, there = on_sources(item), prober.on_others(item, item["procedure"][0], tasks)
+            total = here.change * here.episodes + there.change * there.episodes
+            return total / (here.episodes + there.episodes)
+
+        ranked = sorted(items, key=lambda item: -on_sources(item).change)
+        return max(ranked[: prober.settings.finalists], key=overall)
 
     def _mechanism(self, failure: str) -> Mechanism:
         return next(each for each in self.mechanisms.values() if each.failure == failure)

@@ -1,10 +1,10 @@
 """What a shopper can neglect, in terms that hold for every category of goods.
 
 A mechanism is one thing a good shopper does and a failed one did not. Each has a name, a sentence
-for cards, the words by which a chunk about it is recognised, and sentences that would teach it.
-The sentences say only what the shop's pages show; no product, brand or value stands in them.
-``{axis}`` is the label of an option axis on the page, ``{hidden}`` the label of what a page shows
-only on request.
+for cards, the words by which a chunk about it is recognised, and sentences that would teach it:
+some as they stand, others composed of a situation (``when``) and a deed (``do``). They say only
+what the shop's pages show; no product, brand or value stands in them. ``{hidden}`` is the label of
+what a page shows only on request.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from trainer.canonical import fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """One thing to do. ``advice`` are sentences in order of preference; none means that no text
-    can help (the agent broke the protocol or ran out of turns)."""
+    """One thing to do. Without ``advice`` no text can help: the agent ran out of turns."""
 
     name: str
     failure: str
@@ -28,6 +27,18 @@ class Mechanism:
     verify: str
     topic: frozenset[str]
     advice: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
+    do: tuple[str, ...] = ()
+
+    def sentences(self, hidden: str) -> tuple[str, ...]:
+        """Every wording, in order of preference; ``hidden`` is the page's label of such a thing."""
+        composed = (
+            frame.format(when=when, do=do)
+            for when in self.when
+            for do, frame in zip(self.do, ("If {when}, {do}.", "When {when}, {do}."), strict=True)
+        )
+        wordings = (text.format(hidden=hidden) for text in (*self.advice, *composed))
+        return tuple(dict.fromkeys(wordings))
 
 
 def _topic(text: str) -> frozenset[str]:
@@ -57,6 +68,8 @@ TURN_PAGE = Mechanism(
         "When no listed product fits, take the next page.",
         "If nothing on this page matches, look at the next page.",
     ),
+    when=("no listed product fits", "nothing on this page matches"),
+    do=("take the next page", "look at the next page"),
 )
 OPEN_FITTING = Mechanism(
     name="open_fitting",
@@ -81,6 +94,8 @@ REVEAL_HIDDEN = Mechanism(
         "Open the details when the {hidden} is unknown.",
         "If the {hidden} is hidden, look at the details before you buy.",
     ),
+    when=("the {hidden} is unknown", "the {hidden} is hidden"),
+    do=("open the details", "look at the details before you buy"),
 )
 LEAVE_WRONG = Mechanism(
     name="leave_wrong",
@@ -93,6 +108,8 @@ LEAVE_WRONG = Mechanism(
         "Go back when the {hidden} is not the wanted one.",
         "When the page shows other {hidden}, go back and open other products.",
     ),
+    when=("the {hidden} is not the wanted one", "the page shows other {hidden}"),
+    do=("go back", "go back and open other products"),
 )
 LEAVE_MISSING_OPTION = Mechanism(
     name="leave_missing_option",
@@ -105,6 +122,8 @@ LEAVE_MISSING_OPTION = Mechanism(
         "If a wanted option is not offered, go back.",
         "When the page lacks a wanted option, go back and open other products.",
     ),
+    when=("a wanted option is not offered", "the page lacks a wanted option"),
+    do=("go back", "go back and open other products"),
 )
 WITHIN_BUDGET = Mechanism(
     name="within_budget",
@@ -117,6 +136,8 @@ WITHIN_BUDGET = Mechanism(
         "Go back when the price is over the budget.",
         "Check the price against the budget before you buy, and go back when it is over.",
     ),
+    when=("the price is over the budget",),
+    do=("go back", "go back and open other products"),
 )
 FINISH = Mechanism(
     name="finish",
@@ -141,6 +162,8 @@ def select_option(axis: str) -> Mechanism:
             f"Select the wanted {axis} before you buy.",
             f"Do not buy until the wanted {axis} is chosen.",
         ),
+        when=(f"the page offers the wanted {axis}", f"the wanted {axis} is not chosen"),
+        do=("select it before you buy", "select it and do not buy until it is chosen"),
     )
 
 
@@ -163,12 +186,7 @@ def mechanisms_of(axes: Collection[str]) -> tuple[Mechanism, ...]:
 
 def wording_sha256(known: Collection[Mechanism]) -> str:
     """The identity of everything the mechanisms say."""
-    return fingerprint(
-        [
-            [each.name, each.failure, each.applies, each.trigger, each.verify, *each.advice]
-            for each in known
-        ]
-    )
+    return fingerprint([[each.name, each.failure, *each.sentences("")] for each in known])
 
 
 def mechanism_of(text: str, known: Collection[Mechanism]) -> Mechanism | None:
