@@ -40,17 +40,36 @@ def group_folder(settings: HookSettings, round_id: str, group_index: int) -> Pat
     return round_folder(settings, round_id) / f"group-{group_index:09d}"
 
 
+#: made once: a step writes hundreds of traces, and none of them is circular
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+)
+
+
 def write_trace(path: Path, trace: Mapping[str, Any]) -> None:
     """Publish one trace by a rename.
 
     Not flushed to disk one by one: what a crash of the host may lose belongs to a step that is
     played again.
     """
-    text = json.dumps(trace, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    partial.write_bytes(text.encode())
-    partial.replace(path)
+    data = _ENCODER.encode(trace).encode()
+    partial = f"{path.parent}/.{path.name}.{os.getpid()}.tmp"
+    try:
+        _write(partial, data)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(partial, data)
+    os.rename(partial, path)  # noqa: PTH104 - hundreds a step: path objects would cost the most
+
+
+def _write(name: str, data: bytes) -> None:
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
+    finally:
+        os.close(handle)
 
 
 def write_triage(folder: Path, finished: FinishedRollouts) -> None:

@@ -83,7 +83,13 @@ def engine_metrics(
     rows = leaves(samples)
     episodes = {(row.group_index, getattr(row, "rollout_id", row.index)) for row in rows}
     read = sum(len(row.tokens) for row in rows)
-    trained = sum(sum(row.loss_mask) for row in rows if not row.remove_sample)
+    groups = trained_groups(rows)
+    trained = sum(
+        rollout.result.trace["tokens"]["sampled"]
+        for item in finished
+        if item.group.group_index in groups
+        for rollout in item.rollouts
+    )
     values: dict[str, float | None] = {
         "aborted_group_count": len(cut_off) + too_late,
         "aborted_trajectory_count": sum(len(group.rollouts) for group in cut_off.values()),

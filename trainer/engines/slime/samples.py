@@ -31,13 +31,23 @@ class Turn:
 
 @dataclass(slots=True)
 class Row:
-    """Tokens of one training row while it grows; the first prompt is not part of the response."""
+    """One training row while it grows.
+
+    ``loss_mask`` and ``log_probs`` cover the response only: everything after the first prompt.
+    """
 
     prompt_length: int
     token_ids: list[int] = field(default_factory=list)
     loss_mask: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, turn: Turn) -> Row:
+        """The row that a turn opens."""
+        row = cls(len(turn.prompt_ids), list(turn.prompt_ids))
+        row._sampled(turn)
+        return row
 
     def extends(self, turn: Turn) -> bool:
         """Whether the turn's prompt begins with exactly the tokens held here."""
@@ -47,24 +57,27 @@ class Row:
     def append(self, turn: Turn) -> None:
         """Take in the new part of the prompt, untrained, and what was sampled, trained."""
         fresh = turn.prompt_ids[len(self.token_ids) :]
-        self._extend(fresh, 0, [0.0] * len(fresh))
-        self._extend(turn.output_ids, 1, turn.log_probs)
-        self.turns.append(turn)
+        self.token_ids += fresh
+        self.loss_mask += [0] * len(fresh)
+        self.log_probs += [0.0] * len(fresh)
+        self._sampled(turn)
 
-    def _extend(self, ids: Sequence[int], mask: int, log_probs: Sequence[float]) -> None:
-        self.token_ids += ids
-        self.loss_mask += [mask] * len(ids)
-        self.log_probs += log_probs
+    def _sampled(self, turn: Turn) -> None:
+        self.token_ids += turn.output_ids
+        self.loss_mask += [1] * len(turn.output_ids)
+        self.log_probs += turn.log_probs
+        self.turns.append(turn)
 
     def cut(self, limit: int) -> None:
         """Keep at most ``limit`` tokens; 0 keeps all."""
         if limit and len(self.token_ids) > limit:
-            del self.token_ids[limit:], self.loss_mask[limit:], self.log_probs[limit:]
+            response = max(0, limit - self.prompt_length)
+            del self.token_ids[limit:], self.loss_mask[response:], self.log_probs[response:]
 
     @property
     def trained(self) -> bool:
         """Whether any sampled token is left."""
-        return any(self.loss_mask[self.prompt_length :])
+        return any(self.loss_mask)
 
 
 def rows_of(turns: Sequence[Turn], *, contiguous: bool, max_tokens: int) -> list[Row]:
@@ -74,27 +87,30 @@ def rows_of(turns: Sequence[Turn], *, contiguous: bool, max_tokens: int) -> list
     """
     rows: list[Row] = []
     for turn in turns:
-        if not (contiguous and rows and rows[-1].extends(turn)):
-            rows.append(Row(prompt_length=len(turn.prompt_ids)))
-        rows[-1].append(turn)
+        if contiguous and rows and rows[-1].extends(turn):
+            rows[-1].append(turn)
+        else:
+            rows.append(Row.begin(turn))
     for row in rows:
         row.cut(max_tokens)
     return [row for row in rows if row.trained]
 
 
 def sample_of_row(row: Row, base: Any, response: str) -> Any:
-    """A slime ``Sample`` for a row; ``base`` is the Sample that slime asked to fill."""
-    start = row.prompt_length
+    """A slime ``Sample`` for a row, which must not change any more.
+
+    ``base`` is the Sample that slime asked to fill.
+    """
     sample = type(base)(
         group_index=base.group_index,
         index=base.index,
         prompt=base.prompt,
         label=base.label,
-        tokens=list(row.token_ids),
+        tokens=row.token_ids,
         response=response,
-        response_length=len(row.token_ids) - start,
-        loss_mask=row.loss_mask[start:],
-        rollout_log_probs=row.log_probs[start:],
+        response_length=len(row.loss_mask),
+        loss_mask=row.loss_mask,
+        rollout_log_probs=row.log_probs,
         session_id=base.session_id,
         weight_versions=sorted({t.weight_version for t in row.turns if t.weight_version}),
     )
