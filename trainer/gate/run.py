@@ -17,11 +17,12 @@ from trainer.gate.assignment import (
     draw_assignments,
 )
 from trainer.gate.config import GateConfig
+from trainer.gate.folder import MANIFEST
 from trainer.gate.judgement import Judgement
 from trainer.gate.pairing import Baseline, load_baseline, pair
 from trainer.gate.regression import check_design
 from trainer.gate.runs import load_run
-from trainer.gate.stage import MANIFEST, Gate, Json
+from trainer.gate.stage import Gate, Json
 from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
 from trainer.rollout.policy import Policy
 from trainer.shop.world import World

@@ -20,16 +20,16 @@ from typing import Any
 
 from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError, InputError
-from trainer.files import read_json, write_json, write_jsonl, write_text
+from trainer.files import write_json, write_jsonl, write_text
 from trainer.gate.artefacts import (
     gate_manifest,
     output_hashes,
     selected_bank,
     skill_markdown,
-    without_time,
 )
 from trainer.gate.assignment import Assignment
 from trainer.gate.config import GateConfig
+from trainer.gate.folder import MANIFEST, claim, finished_manifest
 from trainer.gate.judgement import Judgement
 from trainer.gate.ledger import attach_results, load_ledger
 from trainer.gate.pairing import Baseline
@@ -41,8 +41,6 @@ from trainer.rollout.providers import AssignedSkills
 from trainer.shop.world import World
 
 Json = Mapping[str, Any]
-MANIFEST = "online_gate_manifest.json"
-HASHED_OUTPUTS = ("contributions", "inference", "selected_skillbank")
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,10 @@ class Gate(ABC):
         asked to stop, and IncompleteError after writing the manifest when too little was observed
         or the observations cannot be used.
         """
-        identity = self.identity()
-        finished = self._finished(identity)
-        if finished is not None:
-            return finished
+        claim(self.config.output_dir, self.identity())
+        ended = finished_manifest(self.config.output_dir)
+        if ended is not None:
+            return ended
         summary = self.play()
         try:
             judgement = self.judge()
@@ -232,29 +230,6 @@ class Gate(ABC):
             },
             "bare_baseline": dict(self.baseline.record),
         }
-
-    def _finished(self, identity: Json) -> dict[str, Any] | None:
-        """The manifest of this very gate if it has ended and its outputs are still whole."""
-        folder = self.config.output_dir
-        if not (folder / MANIFEST).exists():
-            return None
-        manifest: dict[str, Any] = read_json(folder / MANIFEST)
-        if manifest.get("gate_fingerprint") != fingerprint(identity):
-            raise InputError(
-                "the folder holds another gate",
-                file=folder / MANIFEST,
-                field="gate_fingerprint",
-                value=manifest.get("gate_fingerprint"),
-                remedy="choose another output_dir, or restore the settings of that gate",
-            )
-        files = {name: folder / f"{name}.json" for name in HASHED_OUTPUTS}
-        if manifest["status"] != "complete" or not all(file.exists() for file in files.values()):
-            return None
-        hashes = {
-            f"{name}_sha256": fingerprint(without_time(read_json(file)))
-            for name, file in files.items()
-        }
-        return manifest if hashes.items() <= manifest["output"].items() else None
 
 
 def distinct(values: Sequence[Any]) -> list[Any]:

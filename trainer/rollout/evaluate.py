@@ -19,7 +19,7 @@ from typing import Any
 from trainer.canonical import fingerprint, utc_now
 from trainer.errors import InputError
 from trainer.files import append_jsonl, read_json, write_json
-from trainer.progress import Progress
+from trainer.progress import Progress, Tally
 from trainer.rollout.conversation import conversation_builder
 from trainer.rollout.driver import BATCH_SIZE, provenance_of, run_episodes
 from trainer.rollout.policy import Policy
@@ -134,16 +134,18 @@ class Evaluation:
     plan: EvaluationPlan
     execution: Execution = Execution()
 
-    def run(self, folder: Path) -> dict[str, Any]:
+    def run(self, folder: Path, tally: Tally | None = None) -> dict[str, Any]:
         """Play what is not yet recorded in ``folder`` and return the summary, which is written.
 
-        Raises InputError when the folder holds a run of another plan, and StopRequested between
-        batches.
+        ``tally`` counts the episodes of a run that is part of a stage; without one the run is a
+        stage of its own, with its own ``progress.json``. Raises InputError when the folder holds a
+        run of another plan, and StopRequested between batches.
         """
         open_manifest(folder, self.plan, self.execution)
         recorded = RecordedTraces(folder / "traces.jsonl")
         total = len(self.plan.jobs)
-        progress = Progress(folder / "progress.json", unit="episode", total=total)
+        if tally is None:
+            tally = Progress(folder / "progress.json", unit="episode", total=total)
         pending: Sequence[EpisodeJob] = self.plan.jobs
         for attempt in range(1, self.execution.attempts + 1):
             failed: list[EpisodeJob] = []
@@ -152,7 +154,7 @@ class Evaluation:
                 missed = [job for job, whole in zip(batch, complete, strict=True) if not whole]
                 failed += missed
                 settled += len(batch) - len(missed)
-                progress.update(settled, f"attempt {attempt}: {len(failed)} failed" * bool(failed))
+                tally.update(settled, f"attempt {attempt}: {len(failed)} failed" * bool(failed))
             pending = failed
             if not pending:
                 break

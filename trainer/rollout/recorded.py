@@ -36,9 +36,10 @@ class RecordedTraces:
                     return
                 try:
                     trace = json.loads(line)
-                except (UnicodeDecodeError, json.JSONDecodeError):
+                    episode_id = trace["episode_id"]
+                except (UnicodeDecodeError, json.JSONDecodeError, TypeError, KeyError):
                     return
-                self._lines.append((trace["episode_id"], is_complete(trace), end))
+                self._lines.append((episode_id, is_complete(trace), end))
 
     def take(self, episode_ids: Sequence[str]) -> list[bool] | None:
         """Which episodes of the next batch are complete; None when the batch must be played."""

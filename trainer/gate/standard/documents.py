@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer.canonical import utc_now
 from trainer.gate.artefacts import INFERENCE_SCHEMA, mean
@@ -83,6 +84,7 @@ def inference_document(
     low, high = fit.interval()
     text, fit_check = any_text(pairs, fit), lack_of_fit(pairs)
     shown = pairs.shown.sum(axis=(0, 1))
+    randomised = _randomised(layout, pairs)
     rows = []
     for j, name in enumerate(layout.columns):
         rows.append(
@@ -102,6 +104,8 @@ def inference_document(
                 "decision_frequency": dict(zip(NAMES, frequency[j].tolist(), strict=True)),
                 "with_n": int(shown[j]),
                 "without_n": int(2 * len(pairs.task_ids) - shown[j]),
+                "randomised_with_n": int(pairs.shown[randomised[:, j], :, j].sum()),
+                "randomised_without_n": int((1 - pairs.shown[randomised[:, j], :, j]).sum()),
                 "outcomes": {
                     outcome: {
                         "coefficient": float(fit.beta[j, m]),
@@ -128,6 +132,17 @@ def inference_document(
         ],
         "rows": rows,
     }
+
+
+def _randomised(layout: Layout, pairs: Pairs) -> NDArray[np.bool_]:
+    """In which pairs (n, k) each column's slot was randomised: its states differ only there."""
+    differs = pairs.signs != 0
+    found = np.zeros(differs.shape, dtype=np.bool_)
+    place = {name: j for j, name in enumerate(pairs.columns)}
+    for slot in layout.slots:
+        columns = [place[version] for version in slot.versions]
+        found[:, columns] = differs[:, columns].any(axis=1)[:, None]
+    return found
 
 
 def _delta(pairs: Pairs) -> dict[str, Any]:

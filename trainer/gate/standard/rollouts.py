@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.canonical import fingerprint
+from trainer.canonical import fingerprint, utc_now
+from trainer.errors import InputError
 from trainer.files import read_jsonl, write_json, write_jsonl
-from trainer.gate.runs import load_run
-from trainer.rollout.evaluate import EvaluationPlan, Execution
+from trainer.gate.assignment import Assignment
+from trainer.gate.pairing import Baseline
+from trainer.gate.runs import check_traces, load_run, run_outcomes
+from trainer.gate.standard.estimate import Outcomes, Pairs, pairs_of
+from trainer.rollout.evaluate import MANIFEST_SCHEMA, EvaluationPlan, Execution
 from trainer.rollout.summary import summarise
 from trainer.rollout.types import EpisodeJob
 
@@ -46,13 +50,50 @@ def with_shared_noise(plan: EvaluationPlan, seed: int) -> EvaluationPlan:
     return EvaluationPlan(plan.document, jobs)
 
 
+def read_pairs(
+    rows: Sequence[Assignment], columns: Sequence[str], folders: Sequence[Path], baseline: Baseline
+) -> tuple[Pairs, list[str]]:
+    """The complete pairs of all looks, and the episode ids of those that are not complete.
+
+    Raises InputError when a masked run holds other episodes than were assigned, or was played under
+    other conditions than the bare one.
+    """
+    by_episode = {row.episode_id: row for row in rows}
+    conditions = check_traces(baseline.run)
+    masked: dict[str, Outcomes] = {}
+    for folder in folders:
+        run = load_run(folder)
+        unexpected = sorted(set(run.traces) - set(by_episode))
+        if unexpected:
+            raise InputError(
+                "the masked run holds unassigned episodes",
+                file=folder / "traces.jsonl",
+                value=unexpected[0],
+            )
+        if run.traces and check_traces(run, by_episode) != conditions:
+            raise InputError(
+                "the masked run and the bare run were played under different conditions",
+                file=folder,
+                remedy="evaluate both arms with the same checkpoint and settings",
+            )
+        masked |= run_outcomes(run)
+    if not masked:
+        raise InputError("no masked rollout is complete", file=folders[0])
+    return pairs_of(rows, columns, masked, baseline.by_task())
+
+
 def put_together(parts: Sequence[Path], folder: Path, execution: Execution) -> dict[str, Any]:
     """Several evaluations as one run in ``folder``: all traces, all jobs, one summary."""
     plans = [load_run(part).plan for part in parts]
-    plan = {**plans[0], "jobs": [job for each in plans for job in each["jobs"]]}
+    jobs = [job for each in plans for job in each["jobs"]]
+    tasks = list(dict.fromkeys(job["task_id"] for job in jobs))
+    split = {"task_count": len(tasks), "task_ids_sha256": fingerprint(tasks)}
+    plan = {**plans[0], "jobs": jobs, "task_split": {**plans[0]["task_split"], **split}}
     traces = [trace for part in parts for trace in read_jsonl(part / "traces.jsonl")]
     write_jsonl(folder / "traces.jsonl", traces)
     manifest = {
+        "schema_version": MANIFEST_SCHEMA,
+        "created_at": utc_now(),
         "plan_fingerprint": fingerprint(plan),
         "plan": plan,
         "execution": execution.to_record(),

@@ -12,22 +12,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.gate.artefacts import selected_bank
 from trainer.gate.assignment import Assignment, assignment_document, design_matrix
 from trainer.gate.judgement import Json, Judgement
 from trainer.gate.pairing import Baseline, load_baseline
 from trainer.gate.regression import check_design
-from trainer.gate.runs import check_traces, load_run, run_outcomes
 from trainer.gate.stage import Gate
 from trainer.gate.standard import judge as standard
 from trainer.gate.standard.analysis import analyse
 from trainer.gate.standard.confirm import confirm, confirmation_tasks
 from trainer.gate.standard.decision import Decision
 from trainer.gate.standard.design import SCHEMA, deal
-from trainer.gate.standard.estimate import Outcomes, Pairs, pairs_of
-from trainer.gate.standard.rollouts import put_together, with_shared_noise
+from trainer.gate.standard.estimate import Pairs
+from trainer.gate.standard.rollouts import put_together, read_pairs, with_shared_noise
 from trainer.gate.standard.sequential import (
     Look,
     batches,
@@ -36,6 +34,7 @@ from trainer.gate.standard.sequential import (
     spent_share,
 )
 from trainer.gate.standard.settings import StandardSettings
+from trainer.progress import Progress
 from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
 from trainer.rollout.providers import BankSkills, NoSkills, SkillAssignment
 from trainer.rollout.summary import summarise
@@ -113,7 +112,7 @@ class StandardGate(Gate):
 
     @cached_property
     def baseline(self) -> Baseline:
-        plan = self._plan(self.batches[0], self.skills(self.assignments))
+        plan = self._plan(self.tasks, self.skills(self.assignments))
         return load_baseline(
             self.config.bare_run,
             plan.document,
@@ -137,13 +136,20 @@ class StandardGate(Gate):
         )
         return with_shared_noise(plan, self.config.seed) if self.settings.shared_noise else plan
 
+    @cached_property
+    def progress(self) -> Progress:
+        """Counts the rollouts of all looks and of the confirmation."""
+        total = self.config.rollouts(len(self.tasks))
+        return Progress(self.config.output_dir / "progress.json", unit="episode", total=total)
+
     def play(self) -> dict[str, Any]:
         folder = self.config.output_dir
-        write_json(folder / "mask_assignments.json", self.assignment_file)
         if self.settings.looks == 1:
             self._play_look(folder, 0, self.assignments)
             return summarise(folder)
-        return put_together(self._look_folders(len(self.looks)), folder, self.execution)
+        played = self.looks
+        write_json(folder / "mask_assignments.json", self.assignment_file)
+        return put_together(self._look_folders(len(played)), folder, self.execution)
 
     def _play_look(self, folder: Path, look: int, rows: Sequence[Assignment]) -> None:
         skills = self.skills(rows)
@@ -153,7 +159,9 @@ class StandardGate(Gate):
             online_validation_gate={**self.identity(), "look": look + 1},
         )
         open_manifest(folder, plan, self.execution)
-        Evaluation(self.world, self.policy, skills, plan, self.execution).run(folder)
+        write_json(folder / "mask_assignments.json", self._assignment_document(rows))
+        evaluation = Evaluation(self.world, self.policy, skills, plan, self.execution)
+        evaluation.run(folder, self.progress.share())
 
     @cached_property
     def looks(self) -> list[tuple[Look, tuple[Assignment, ...]]]:
@@ -165,10 +173,10 @@ class StandardGate(Gate):
         while True:
             number = len(played)
             place = folder / f"look-{number + 1:02d}"
-            write_json(place / "mask_assignments.json", self._assignment_document(rows))
             self._play_look(place, number, rows)
             before = tuple(row for _, earlier in played for row in earlier)
-            pairs, _ = self._pairs((*before, *rows), [*self._look_folders(number), place])
+            folders = [*self._look_folders(number), place]
+            pairs, _ = read_pairs((*before, *rows), self.layout.columns, folders, self.baseline)
             share = spent_share(number + 1, self.settings.looks)
             analysis = analyse(self.layout, pairs, self.settings, spent=share)
             if number + 1 < self.settings.looks:
@@ -187,24 +195,6 @@ class StandardGate(Gate):
             return [folder]
         return [folder / "looks" / f"look-{number + 1:02d}" for number in range(count)]
 
-    def _pairs(
-        self, rows: Sequence[Assignment], folders: Sequence[Path]
-    ) -> tuple[Pairs, list[str]]:
-        by_episode = {row.episode_id: row for row in rows}
-        conditions = check_traces(self.baseline.run)
-        masked: dict[str, Outcomes] = {}
-        for folder in folders:
-            run = load_run(folder)
-            if run.traces and check_traces(run, by_episode) != conditions:
-                raise InputError(
-                    "the masked run and the bare run were played under different conditions",
-                    file=folder,
-                )
-            masked |= run_outcomes(run)
-        if not masked:
-            raise InputError("no masked rollout is complete", file=self.config.output_dir)
-        return pairs_of(rows, self.layout.columns, masked, self.baseline.by_task())
-
     def judge(self) -> Judgement:
         if self.settings.looks == 1:
             rows, decided, looks = self.assignments, None, []
@@ -212,15 +202,17 @@ class StandardGate(Gate):
             rows = tuple(row for _, each in self.looks for row in each)
             decided = self.looks[-1][0].decided
             looks = [look.to_record() for look, _ in self.looks]
-        pairs, dropped = self._pairs(rows, self._look_folders(len(looks)))
+        folders = self._look_folders(len(looks))
+        pairs, dropped = read_pairs(rows, self.layout.columns, folders, self.baseline)
         self.require_coverage(len(pairs.task_ids), len(rows) // 2, "pairs")
         judgement = self._judge(rows, pairs, dropped, decided)
-        extra = {**judgement.extra, "looks": looks}
+        extra: dict[str, Any] = {**judgement.extra, "looks": looks}
         if self.confirmed_on:
             report = self._confirm(judgement)
             extra["confirmation"] = report
             if report["verdict"] == "refuted":
                 judgement = self._judge(rows, pairs, dropped, self._hold_everything())
+        self.progress.finish()
         return Judgement(
             judgement.selection,
             judgement.estimator,
@@ -269,7 +261,8 @@ class StandardGate(Gate):
 
         def play(arm: str, folder: Path) -> None:
             plan = self._plan(self.confirmed_on, arms[arm], repeats=1)
-            Evaluation(self.world, self.policy, arms[arm], plan, self.execution).run(folder)
+            evaluation = Evaluation(self.world, self.policy, arms[arm], plan, self.execution)
+            evaluation.run(folder, self.progress.share())
 
         return confirm(self.config.output_dir / "confirm", play)
 
