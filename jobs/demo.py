@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment, resume_round, start_round
 from jobs.transitions import RoundState
-from trainer.config import ExperimentConfig, load_config
+from trainer.config import ExperimentConfig, GateSettings, load_config
 
 DEMO = "demo"
 QUICK = "quick"
@@ -24,15 +25,21 @@ def configuration(
     seed: int | None = None,
     rounds: int | None = None,
     threads: int | None = None,
+    profile: str | None = None,
 ) -> ExperimentConfig:
-    """The demo's settings, or the tiny ones of ``quick``, with another seed or length if asked."""
+    """The demo's settings, or the tiny ones of ``quick``; seed, length and gate may be others."""
     name = QUICK if quick else DEMO
     path = Path(settings.BASE_DIR) / "configs" / "mini" / f"{name}.yaml"
     config = load_config(path, ExperimentConfig)
     if seed is not None:
         config = config.with_seed(seed)
         name = f"{name}-{seed}"
-    update = {"name": name, "threads": threads or config.threads or _threads(quick)}
+    update: dict[str, Any] = {"threads": threads or config.threads or _threads(quick)}
+    if profile is not None and profile != config.gate.profile:
+        gate = {**config.gate.model_dump(), "profile": profile}
+        update["gate"] = GateSettings.model_validate(gate)
+        name = f"{name}-{profile}"
+    update["name"] = name
     if rounds is not None:
         update["rounds"] = rounds
     return config.model_copy(update=update)

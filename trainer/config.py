@@ -20,6 +20,7 @@ from trainer.canonical import fingerprint
 from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
 from trainer.engines.endpoint.settings import EndpointSettings
 from trainer.errors import InputError
+from trainer.gate.standard.settings import StandardSettings
 
 __all__ = ["Config", "ConfigPath", "Count", "Name", "Positive", "Probability"]  # for all settings
 
@@ -236,10 +237,30 @@ class EvaluationSettings(Config):
 
 
 class GateSettings(Config):
-    """The gate of every round."""
+    """The gate of every round.
 
-    profile: Literal["published", "standard"] = "published"
+    ``published`` is the rule of the published experiment; ``standard``, the default, is the one
+    that can tell (docs/design/gate.md). ``tasks`` are the first tasks of the validation split that
+    are played under masks; null means those of the bare evaluation, and the published profile
+    allows nothing else, because it pairs every masked rollout with a bare one. A gate of which less
+    than ``min_coverage`` of all pairs is complete selects nothing. ``standard`` holds the
+    thresholds of the standard profile.
+    """
+
+    profile: Literal["published", "standard"] = "standard"
     active_skill_budget: Count = 10
+    tasks: Count | None = None
+    min_coverage: Probability = 1.0
+    standard: StandardSettings = StandardSettings()
+
+    @model_validator(mode="after")
+    def _only_the_standard_gate_chooses_its_tasks(self) -> GateSettings:
+        if self.profile == "published" and self.tasks is not None:
+            raise ValueError(
+                "tasks must be null in the published profile: it plays the tasks of the bare "
+                "evaluation (evaluation.bare_tasks)"
+            )
+        return self
 
 
 class ExperimentConfig(Config):

@@ -54,9 +54,10 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
-    """Contributions, the selected bank and the gate's manifest."""
+    """Contributions with their inference, the selected bank and the gate's manifest."""
     return (
         folder(plan) / "contributions.json",
+        folder(plan) / "inference.json",
         plan.selected_bank,
         folder(plan) / "online_gate_manifest.json",
     )

@@ -61,6 +61,28 @@ def test_the_demo_prints_a_line_a_stage_and_a_summary(undisturbed: list[dict[str
 
 
 @pytest.mark.slow
+def test_the_loop_runs_with_a_standard_gate(homes: Path) -> None:
+    *stages, summary = Running.start(homes / "standard", *DEMO, "--profile", "standard").finish()
+    assert [line["stage"] for line in stages] == STAGES
+    assert {line["status"] for line in stages} == {"succeeded"}
+    assert summary["experiment"] == "quick-7-standard"
+    [round_] = summary["rounds"]
+    assert (round_["gate"]["status"], round_["gate"]["observations"]) == ("complete", 40)
+    statuses = {row["status"] for row in round_["gate"]["coefficients"].values()}
+    assert statuses <= {"selected", "held", "retired"}
+    gate = homes / "standard" / "runs" / "quick-7-standard" / "round-000" / "gate"
+    manifest = json.loads((gate / "online_gate_manifest.json").read_text())
+    assert manifest["config"]["profile"] == "standard"
+    progress = json.loads((gate / "progress.json").read_text())
+    assert progress["done"] == progress["total"] == 80
+    status = json.loads(
+        manage(homes / "standard", "round_status", "quick-7-standard", "--json").stdout
+    )
+    found = {stage["stage"]: (stage["done"], stage["total"]) for stage in status["stages"]}
+    assert found["gate"] == (80, 80)
+
+
+@pytest.mark.slow
 def test_nothing_is_left_running(undisturbed: list[dict[str, Any]], homes: Path) -> None:
     assert processes_of(homes / "undisturbed") == []
     assert not (homes / "undisturbed" / "instance.json").exists()

@@ -21,7 +21,7 @@ from trainer.config import (
     Probability,
     WorldConfig,
 )
-from trainer.gate.standard.settings import StandardSettings
+from trainer.gate.standard.settings import ARMS, MASKED_PER_TASK, StandardSettings
 
 
 class GateConfig(Config):
@@ -46,3 +46,10 @@ class GateConfig(Config):
     min_coverage: Probability = 1.0
     profile: Literal["published", "standard"] = "published"
     standard: StandardSettings = StandardSettings()
+
+    def rollouts(self, tasks: int) -> int:
+        """How many rollouts a gate of this many tasks plays at most, its confirmation included."""
+        if self.profile == "published":
+            return tasks
+        aside = self.standard.confirm_tasks
+        return MASKED_PER_TASK * (tasks - aside) + len(ARMS) * aside

@@ -41,6 +41,9 @@ class Command(JsonCommand):
         parser.add_argument("--rounds", type=int, help="default: what the configuration says")
         parser.add_argument("--seed", type=int)
         parser.add_argument("--quick", action="store_true", help="a tiny round, for tests")
+        parser.add_argument(
+            "--profile", choices=("published", "standard"), help="of the gate (default: as above)"
+        )
         parser.add_argument("--wait", action="store_true", help="until it is over")
         parser.add_argument("--threads", type=int, help="of the engine (default: at most 2)")
 
@@ -51,6 +54,7 @@ class Command(JsonCommand):
             seed=options["seed"],
             rounds=options["rounds"],
             threads=options["threads"],
+            profile=options["profile"],
         )
         if not options["wait"]:
             if instance.running(Path(settings.INTRASKILL_HOME)) is None:

@@ -91,7 +91,9 @@ def test_the_standard_rules_judge_a_published_gate_by_covariance_analysis(
 def test_budget_and_thresholds_can_be_changed(published_gate: Path) -> None:
     gate = load_finished(published_gate)
     assert len(refit(gate, budget=1)["selected_intervention_ids"]) == 1
-    strict = StandardSettings(keep_confidence=1 - 1e-12, retire_margin=0.001)
+    strict = StandardSettings(
+        keep_confidence=1 - 1e-12, retire_margin=0.001, equivalence_margin=0.001
+    )
     assert len(refit(gate, profile="standard", settings=strict)["selected_intervention_ids"]) == 2
 
 
