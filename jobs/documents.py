@@ -51,6 +51,8 @@ FILES: dict[str, dict[str, str]] = {
         "selected_bank": "gate/selected_skillbank.json",
         "ledger": "gate/proposal_ledger.jsonl",
         "masked": "gate/traces.jsonl",
+        "looks": "gate/looks/look-*/mask_assignments.json",
+        "confirmation": "gate/confirm/*/traces.jsonl",
     },
     "select": {
         "test_bare": "test/bare/traces.jsonl",

@@ -111,7 +111,7 @@ SHAPES = {
     "rewrite_loser": "M-4 -4L4 4M4 -4L-4 4",
     "held": "M-4.5 -4.5H4.5V4.5H-4.5Z",
     "budget_excluded": "M-5 0H5M0 -5V5",
-    "not_adopted": "M-5 0H5M0 -5V5",
+    "not_adopted": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z",
 }
 
 

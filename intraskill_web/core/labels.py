@@ -51,6 +51,8 @@ TREATMENTS: Words = {
     "bare": _("bare"),
     "full": _("full skill"),
     "masked": _("masked"),
+    "new": _("new skill"),
+    "old": _("former skill"),
 }
 PURPOSES: Words = {
     "train": _("training"),
@@ -59,6 +61,7 @@ PURPOSES: Words = {
     "bare": _("validation, bare"),
     "full": _("validation, full skill"),
     "masked": _("gate, masked"),
+    "confirm": _("gate, confirmation"),
     "test": _("test"),
 }
 TERMINATIONS: Words = {

@@ -137,7 +137,7 @@ OUTCOME_CONDITIONS = {
     "technical": Q(scored=False),
 }
 
-ARMS = {arm: labels.TREATMENTS[arm] for arm in ("bare", "full", "masked")}
+ARMS = {arm: labels.TREATMENTS[arm] for arm in ("bare", "full", "masked", "new", "old")}
 _ = gettext_lazy
 _LIST = [
     Parameter("experiment", _("experiment"), _equals("experiment__name")),

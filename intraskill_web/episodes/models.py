@@ -22,6 +22,7 @@ PURPOSE_LABELS = {
     "bare": _("validation, bare"),
     "full": _("validation, full skill"),
     "masked": _("gate, masked"),
+    "confirm": _("gate, confirmation"),
     "test": _("test"),
 }
 
@@ -34,7 +35,7 @@ class Episode(models.Model):
         Round, on_delete=models.CASCADE, related_name="episodes", null=True, blank=True
     )
     purpose = models.CharField(max_length=12, choices=list(PURPOSE_LABELS.items()))
-    arm = models.CharField(max_length=8, blank=True)  # bare | full | masked, of evaluations
+    arm = models.CharField(max_length=8, blank=True)  # bare | full | masked | new | old
     episode_id = models.CharField(max_length=120)  # as in the trace
     status = models.CharField(max_length=12)  # completed | failed
     step = models.PositiveIntegerField(null=True, blank=True)  # training step

@@ -11,10 +11,9 @@ from intraskill_web.charts.rows import ForestScale, forest_axis, forest_row
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
+from intraskill_web.gates.forest import KEPT, STATUS_ORDER
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.skills.models import SkillVersion
-
-KEPT = ("selected", "held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,12 @@ class Survival:
     sizes: list[int]
     rows: list[SurvivalRow]
     axis: Markup
+
+    @property
+    def statuses(self) -> list[str]:
+        """The statuses in the matrix, for its legend."""
+        present = {cell.status for row in self.rows for cell in row.cells if cell is not None}
+        return [status for status in STATUS_ORDER if status in present]
 
 
 def survival(versions: Sequence[SkillVersion], gates: Sequence[GateRun]) -> Survival:

@@ -48,6 +48,7 @@ class Forest:
     total: int
     budget: int | None
     statuses: list[str]
+    evidence: bool  # whether selection asks for evidence, or for sign and rank
     excluding_zero: int
     by_chance: str
     table: Table
@@ -60,7 +61,8 @@ def forest(gate: GateRun, rows: Sequence[Contribution], *, experiment: str) -> F
     """The forest of one complete gate."""
     ordered = families(rows)
     ends = [e for r in rows for e in (r.low, r.high, r.coefficient) if e is not None]
-    scale = ForestScale.holding(ends, _cut(rows))
+    evidence = gate.profile == "standard"
+    scale = ForestScale.holding(ends, None if evidence else _cut(rows))
     lines = [[_line(gate, scale, item, experiment) for item in family] for family in ordered]
     zero_out = [r for r in rows if r.low is not None and r.high is not None and r.low * r.high > 0]
     present = {r.status for r in rows}
@@ -71,6 +73,7 @@ def forest(gate: GateRun, rows: Sequence[Contribution], *, experiment: str) -> F
         total=len(rows),
         budget=gate.summary.get("active_skill_budget"),
         statuses=[s for s in STATUS_ORDER if s in present],
+        evidence=evidence,
         excluding_zero=len(zero_out),
         by_chance=f"{0.05 * len(rows):.1f}",
         table=contributions_table(rows),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,6 @@ class Check:
 def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
     """All checks in a fixed order; one query."""
     summary: dict[str, Any] = gate.summary
-    whole = gate.observations == gate.requested and gate.requested > 0
     pairs = _("%(n)s of %(total)s pairs") % {
         "n": formats.count(gate.observations),
         "total": formats.count(gate.requested),
@@ -47,8 +46,8 @@ def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
     untouched = _("%(n)s test tasks in either run") % {"n": formats.count(tested)}
     return [
         Check("status", _("Gate finished"), gate.status, gate.status == "complete"),
-        Check("coverage", _("Coverage"), pairs, whole),
-        _balance(rows),
+        Check("coverage", _("Coverage"), pairs, _covered(gate)),
+        _balance(gate, rows),
         Check("pool", _("Pool frozen"), formats.hash8(pool), bool(pool) or None),
         Check(
             "assignment",
@@ -68,13 +67,18 @@ def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
 
 def sound(gate: GateRun, rows: Sequence[Contribution]) -> bool:
     """Whether what rows alone can tell allows to show a selection; no query."""
-    whole = gate.observations == gate.requested and gate.requested > 0
-    return gate.status == "complete" and whole and _balance(rows).ok is not False
+    return gate.status == "complete" and _covered(gate) and _balance(gate, rows).ok is not False
 
 
-def _balance(rows: Sequence[Contribution]) -> Check:
+def _covered(gate: GateRun) -> bool:
+    """Whether as many pairs are complete as the gate's settings ask for."""
+    least = gate.summary.get("min_coverage", 1.0) * gate.requested
+    return gate.requested > 0 and gate.observations >= least
+
+
+def _balance(gate: GateRun, rows: Sequence[Contribution]) -> Check:
     """Whether each version was shown as often as its slot's design says."""
-    found = [p for _row, p in balance(rows)]
+    found = [p for _row, p in balance(rows, gate.summary.get("randomised"))]
     if not found:
         return Check("balance", _("Balance per slot"), formats.UNKNOWN, None)
     smallest = min(found)
@@ -85,17 +89,23 @@ def _balance(rows: Sequence[Contribution]) -> Check:
     return Check("balance", _("Balance per slot"), detail, smallest >= UNBALANCED_P)
 
 
-def balance(rows: Sequence[Contribution]) -> list[tuple[Contribution, float]]:
+def balance(
+    rows: Sequence[Contribution], randomised: Mapping[str, Sequence[int]] | None = None
+) -> list[tuple[Contribution, float]]:
     """Each version with the two-sided p of its inclusion count (normal approximation).
 
-    A slot of m versions shows each, or none, with probability 1 / (m + 1).
+    A slot of m versions shows each, or none, with probability 1 / (m + 1). ``randomised`` gives
+    the counts (with, without) of the rollouts in which the slot was still randomised, where an
+    earlier look may have fixed it.
     """
     versions = Counter(row.logical_chunk_id for row in rows)
     found = []
     for row in rows:
-        n = row.with_n + row.without_n
+        counts = row.with_n, row.without_n
+        shown, hidden = (randomised or {}).get(row.intervention_id, counts)
+        n = shown + hidden
         if n:
             share = 1 / (versions[row.logical_chunk_id] + 1)
-            z = (row.with_n - n * share) / math.sqrt(n * share * (1 - share))
+            z = (shown - n * share) / math.sqrt(n * share * (1 - share))
             found.append((row, math.erfc(abs(z) / math.sqrt(2))))
     return found

@@ -20,7 +20,8 @@ def publish_gate(round_: Round, folder: Path, *, run: Path) -> GateRun:
     contributions = read_json(folder / "contributions.json")
     inference = read_json(folder / "inference.json")
     reward = contributions["estimates"]["reward"]
-    delta = inference["delta"]
+    low, high = inference["delta"]["ci95"] or (None, None)  # no interval without bare rollouts
+    per_task = manifest["protocol"]["masked_rollouts_per_task"]
     gate, _made = GateRun.objects.update_or_create(
         round=round_,
         profile=inference["profile"],
@@ -28,13 +29,13 @@ def publish_gate(round_: Round, folder: Path, *, run: Path) -> GateRun:
             "status": manifest["status"],
             "pool_sha256": contributions["pool_sha256"],
             "assignment_sha256": contributions["assignment_sha256"],
-            "observations": contributions["observations"],
-            "requested": contributions["requested_observations"],
+            "observations": contributions["observations"] // per_task,
+            "requested": contributions["requested_observations"] // per_task,
             "bare_mean": reward["bare_mean"],
             "masked_mean": reward["masked_mean"],
             "delta_mean": reward["delta_mean"],
-            "delta_low": delta["ci95"][0],
-            "delta_high": delta["ci95"][1],
+            "delta_low": low,
+            "delta_high": high,
             "summary": _summary(manifest, contributions, inference),
             "path": folder.relative_to(run).as_posix(),
         },
@@ -52,6 +53,7 @@ def publish_gate(round_: Round, folder: Path, *, run: Path) -> GateRun:
 def _contribution(
     gate: GateRun, place: int, row: Json, inferred: Json, titles: Mapping[str, str]
 ) -> Contribution:
+    low, high = inferred["ci95"] or (None, None)
     return Contribution(
         gate=gate,
         order=place,
@@ -62,8 +64,8 @@ def _contribution(
         title=titles.get(row["intervention_id"], ""),
         coefficient=row["coefficient"],
         se=inferred["se"],
-        low=inferred["ci95"][0],
-        high=inferred["ci95"][1],
+        low=low,
+        high=high,
         rank=row["rank"],
         status=row["status"],
         with_n=inferred["with_n"],
@@ -73,7 +75,20 @@ def _contribution(
 
 def _summary(manifest: Json, contributions: Json, inference: Json) -> dict[str, Any]:
     """What the pages say about a gate beyond its own columns."""
+    reward, used = contributions["estimates"]["reward"], contributions["observations"]
     return {
+        "masked_n": used,
+        "bare_n": reward.get("bare_observations", used),
+        "min_coverage": manifest["config"].get("min_coverage", 1.0),
+        "randomised": {
+            row["intervention_id"]: [row["randomised_with_n"], row["randomised_without_n"]]
+            for row in inference["rows"]
+            if "randomised_with_n" in row
+        },
+        "any_text": inference.get("any_text"),
+        "lack_of_fit": inference.get("lack_of_fit"),
+        "looks": manifest.get("looks") or [],
+        "confirmation": manifest.get("confirmation"),
         "counts": (manifest.get("summary") or {}).get("counts"),
         "estimator": contributions["estimator"],
         "standard_errors": inference["standard_errors"],

@@ -87,6 +87,8 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
         "known": sum(check.ok is not None for check in checked),
         "forest": forest(gate, rows, experiment=name) if complete else None,
         "table": table,
+        "masked_n": gate.summary.get("masked_n", gate.observations),
+        "bare_n": gate.summary.get("bare_n", gate.observations),
         "difference": difference_drawing(scale, gate, height=20),
         "difference_axis": forest_axis(scale),
         "bare_href": episodes_url(**query, purpose="bare"),

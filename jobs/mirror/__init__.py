@@ -20,13 +20,16 @@ EVALUATIONS: dict[str, tuple[str, str]] = {
     "validate/bare": ("bare", "bare"),
     "validate/full": ("full", "full"),
     "gate": ("masked", "masked"),
+    "gate/confirm/new": ("confirm", "new"),
+    "gate/confirm/old": ("confirm", "old"),
+    "gate/confirm/bare": ("confirm", "bare"),
     "test/bare": ("test", "bare"),
     "test/full": ("test", "full"),
 }
 FOLDERS = {
     "freeze": ("baseline/bare", "baseline/full"),
     "validate": ("validate/bare", "validate/full"),
-    "gate": ("gate",),
+    "gate": ("gate", "gate/confirm/new", "gate/confirm/old", "gate/confirm/bare"),
     "select": ("test/bare", "test/full"),
 }
 

@@ -48,12 +48,6 @@ def interval(value: Any, places: int = 3) -> str:
 
 
 @register.filter
-def words(text: str) -> list[str]:
-    """A list written in a template: words between spaces."""
-    return text.split()
-
-
-@register.filter
 def change_word(change: str) -> str:
     """What became of a chunk between two versions, in a word."""
     return word(CHANGES, change)
