@@ -10,7 +10,7 @@ from trainer.analyst.redaction import redact
 from trainer.analyst.rules.diagnosis import Diagnosis, Examiner
 from trainer.analyst.rules.goal import goal_of
 from trainer.analyst.rules.mechanisms import Mechanism, mechanisms_of, wording_sha256
-from trainer.analyst.rules.reading import Advice, Reader, shown_in
+from trainer.analyst.rules.reading import HIDDEN_LABEL, Advice, Reader, shown_in
 from trainer.analyst.rules.trials import TrialSession
 from trainer.analyst.rules.violations import turns_of, violations_of
 from trainer.errors import InputError
@@ -20,8 +20,6 @@ from trainer.skills.types import Chunk
 
 VERSION = "rule-based-v1"
 UNEXPLAINED = "no repair that was tried led to a purchase that meets every wish"
-#: what pages of the embedded world call a property that shows on request
-HIDDEN_LABEL = "material"
 
 
 class RuleBasedAnalyst:

@@ -14,8 +14,9 @@ from typing import Any
 from trainer.analyst.compiler.compile import Compiled
 from trainer.analyst.compiler.contract import Contract
 from trainer.analyst.probe import Effect, Prober
-from trainer.analyst.rules.analyst import HIDDEN_LABEL, VERSION
+from trainer.analyst.rules.analyst import VERSION
 from trainer.analyst.rules.mechanisms import Mechanism, wording_sha256
+from trainer.analyst.rules.reading import HIDDEN_LABEL
 
 Card = Mapping[str, Any]
 Item = dict[str, Any]

@@ -189,8 +189,13 @@ def wording_sha256(known: Collection[Mechanism]) -> str:
     return fingerprint([[each.name, each.failure, *each.sentences("")] for each in known])
 
 
-def mechanism_of(text: str, known: Collection[Mechanism]) -> Mechanism | None:
-    """What a chunk's text is about: the mechanism with most of its words, or none at all."""
-    words = frozenset(words_of(text))
-    best = max(known, key=lambda mechanism: len(mechanism.topic & words), default=None)
-    return best if best is not None and best.topic & words else None
+def mechanism_of(text: str, known: Collection[Mechanism], hidden: str) -> Mechanism | None:
+    """What a chunk's text is about: the mechanism whose sentence it is, else the one with most of
+    its words, or none at all."""
+    words = words_of(text)
+    for mechanism in known:
+        if any(words == words_of(sentence) for sentence in mechanism.sentences(hidden)):
+            return mechanism
+    said = frozenset(words)
+    best = max(known, key=lambda mechanism: len(mechanism.topic & said), default=None)
+    return best if best is not None and best.topic & said else None

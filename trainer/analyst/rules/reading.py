@@ -11,6 +11,8 @@ from trainer.analyst.words import words_of
 from trainer.shop.mini.words import VERBS
 from trainer.skills.types import Chunk
 
+#: what pages of the embedded world call a property that shows on request
+HIDDEN_LABEL = "material"
 #: words that name something one can do in the shop
 DEEDS = frozenset((*VERBS, "query"))
 
@@ -53,7 +55,7 @@ class Reader:
         return Advice("PROPOSE_REWRITE", vague[0].skill_id, "the active chunk names no deed")
 
     def _about(self, chunk: Chunk) -> str | None:
-        mechanism = mechanism_of(chunk.content, self.mechanisms)
+        mechanism = mechanism_of(chunk.content, self.mechanisms, HIDDEN_LABEL)
         return None if mechanism is None else mechanism.name
 
 
