@@ -11,7 +11,6 @@ from tests.contracts import parsers
 from tests.contracts.shopping_scripts import by_session, losing, tasks, winning
 from trainer.engines.slime import runtime
 from trainer.engines.slime.history import fixed_tools, render
-from trainer.engines.slime.http_library import http
 from trainer.engines.slime.recorders import (
     Echo,
     OwnRecorder,
@@ -20,6 +19,7 @@ from trainer.engines.slime.recorders import (
     slime_records_turns,
 )
 from trainer.engines.slime.samples import Turn
+from trainer.http_library import http
 
 
 def content(rows):

@@ -33,6 +33,7 @@ from trainer.engines.slime.training_traces import failed_result, unscored_result
 from trainer.rollout.episode import Episode, Session, TechnicalFailure
 from trainer.rollout.policy import FinishReason, Message, ModelTurn
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
+from trainer.shop.client import ShopServiceError
 
 logger = logging.getLogger(__name__)
 ABORTED = "aborted"
@@ -264,7 +265,7 @@ class _Player:
             return
         try:
             await self._blocking(close)
-        except TechnicalFailure as error:
+        except (ShopServiceError, TechnicalFailure) as error:
             logger.warning("%s: closing the session failed: %s", self.request.episode_id, error)
 
 

@@ -35,7 +35,9 @@ class HookSettings(Config):
     environment_base_url: str = Field("http://127.0.0.1:5700", description="shop service")
     environment_timeout: float = Field(30.0, gt=0, description="seconds per call of the service")
     environment_persona: StrictBool = Field(True, description="show the persona")
-    environment_trust_env: StrictBool = Field(False, description="honour proxy variables")
+    environment_trust_env: Literal[False] = Field(
+        False, description="proxies of the environment are never used"
+    )
     episode_concurrency: StrictInt = Field(16, ge=1, description="episodes at once per worker")
     max_steps: StrictInt = Field(30, ge=1, description="model turns of an episode")
     full_skill_retry: StrictBool = Field(True, description="diagnose an all-wrong group")

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from trainer.engines.slime.remote_shop import RemoteSession
 from trainer.engines.slime.settings import HookSettings
 from trainer.errors import InputError
 from trainer.rollout.conversation import (
@@ -22,6 +21,8 @@ from trainer.rollout.conversation import (
     conversation_builder,
 )
 from trainer.rollout.episode import Session
+from trainer.shop.client import ShopClient
+from trainer.shop.remote import RemoteSession
 from trainer.shop.session import ShopSession
 
 
@@ -88,13 +89,25 @@ class RemoteShop:
         }
 
     def session(self, task_id: int, max_actions: int) -> Session:
-        return RemoteSession(
+        client = ShopClient(
             self.settings.environment_base_url,
-            task_id,
-            timeout=self.settings.environment_timeout,
             persona=self.settings.environment_persona,
-            trust_env=self.settings.environment_trust_env,
+            timeout=self.settings.environment_timeout,
+            owner="slime",
         )
+        return OwnSession(client, task_id)
+
+
+class OwnSession(RemoteSession):
+    """A session with a connection of its own, which ends with it."""
+
+    def __init__(self, client: ShopClient, task_id: int) -> None:
+        super().__init__(client, task_id)
+        self._own = client
+
+    def close(self) -> None:
+        """Give the slot back and disconnect."""
+        self._own.close()
 
 
 def shop_of(settings: HookSettings) -> Shop:

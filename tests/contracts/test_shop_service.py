@@ -1,0 +1,130 @@
+"""The hooks against the real shop service: episodes over HTTP, slots that all come back."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.shopping_scripts import by_session, losing, tasks
+from trainer.files import read_json
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOTS = 3
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def health(url):
+    with urllib.request.urlopen(f"{url}/healthz", timeout=5) as reply:
+        return json.loads(reply.read())
+
+
+@pytest.fixture(scope="module")
+def service():
+    """The service over the built-in standard shop, with fewer slots than episodes."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "trainer", "shop", "serve", "--profile", "standard"),
+            *("--port", str(port), "--slots", str(SLOTS)),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            if health(url)["ready"]:
+                break
+        except (urllib.error.URLError, ConnectionError):
+            assert process.poll() is None, "the service ended"
+            assert time.monotonic() < deadline, "the service never became ready"
+            time.sleep(0.1)
+    yield url
+    process.terminate()
+    process.wait(timeout=30)
+
+
+def test_a_group_and_its_retry_are_played_in_the_service_and_leave_no_slot_taken(double, service):
+    double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
+    args = double.args(
+        shopsim_environment="http",
+        shopsim_environment_base_url=service,
+        shopsim_episode_concurrency=SLOTS,
+        n_samples_per_prompt=6,
+    )
+    rollouts = double.generate(double.group(0, size=6), args)
+    assert all(rows[0].metadata["shopsim_scored"] for rows in rollouts)
+    assert {rows[0].reward["r_success"] for rows in rollouts} == {0.0}
+    folder = double.folder / "training" / "round-000" / "group-000000000"
+    triage = read_json(folder / "triage.json")
+    assert triage["classification"] == "full_skill_failure_pending_analysis"
+    trace = read_json(folder / "rollout-0.json")
+    assert trace["provenance"]["environment"]["adapter"] == "shopsimulator_http"
+    assert trace["final"]["termination_reason"] == "purchase"
+    assert "lease_id" not in json.dumps(trace)
+    assert health(service)["free_slots"] == SLOTS
+
+
+def test_inside_and_outside_of_the_worker_the_same_episode_is_played(double, service):
+    play = losing(tasks()[0])
+    told = {}
+    for kind in ("in_process", "http"):
+        engine = double.play(by_session(lambda group, sample, retry: play))
+        from trainer.engines.slime import runtime
+
+        runtime.reset()
+        args = double.args(
+            shopsim_environment=kind,
+            shopsim_environment_base_url=service,
+            shopsim_full_skill_retry=False,
+        )
+        rows = double.generate(double.group(0), args)
+        told[kind] = (
+            [request["input_ids"] for request in engine.requests if "-0-0" in request["session"]],
+            rows[0][0].reward,
+        )
+    assert told["http"] == told["in_process"]
+
+
+def test_a_service_that_is_gone_leaves_unscored_episodes_with_their_cause(double):
+    double.play(lambda session, turn: "x")
+    args = double.args(
+        shopsim_environment="http", shopsim_environment_base_url="http://127.0.0.1:9"
+    )
+    rows = double.generate(double.group(0), args)[0]
+    assert rows[0].metadata["shopsim_failure"] == "environment"
+    assert rows[0].metadata["shopsim_abort_reason"] == "ShopServiceError"
+
+
+def test_the_live_preflight_asks_the_service_for_free_slots(double, service, tmp_path):
+    from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
+    from trainer.engines.slime.preflight import check_slime
+
+    launch = make_launch(tmp_path / "launch")
+    states = {}
+    for concurrency in (SLOTS, SLOTS + 1):
+        write_hooks(
+            tmp_path / "launch",
+            shopsim_environment_base_url=service,
+            shopsim_episode_concurrency=concurrency,
+        )
+        document = check_slime(launch, {}, live=True)
+        assert document["scope"] == "live"
+        items = {item["name"]: item["state"] for item in document["checks"]}
+        states[concurrency] = (items["live.shop"], items["live.slots"])
+    assert states == {SLOTS: ("passed", "passed"), SLOTS + 1: ("passed", "failed")}
