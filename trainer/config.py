@@ -29,10 +29,11 @@ DEFAULT_MASK_SEED = 20260901
 
 
 class WorldConfig(Config):
-    """Which shop: a profile and, unless the profile generates one, its catalogue file."""
+    """Which shop: a profile and, unless the profile generates one, its catalogue and split file."""
 
     profile: str = "mini"
     catalogue: ConfigPath | None = None
+    splits: ConfigPath | None = None
 
 
 class PolicyConfig(Config):

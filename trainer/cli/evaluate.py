@@ -129,7 +129,7 @@ def open_evaluation(config: EvaluateConfig) -> Evaluation:
 
 @cache
 def _world(config: WorldConfig) -> World:
-    return load_world(config.profile, catalogue=config.catalogue)
+    return load_world(config.profile, catalogue=config.catalogue, splits=config.splits)
 
 
 def _tasks(config: EvaluateConfig, world: World) -> tuple[int, ...]:

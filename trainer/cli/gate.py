@@ -79,7 +79,9 @@ def run_run(args: argparse.Namespace) -> int:
     config = load_config(args.config, GateConfig)
     listen_for_stop()
     with exclusive(config.output_dir):
-        world = load_world(config.world.profile, catalogue=config.world.catalogue)
+        world = load_world(
+            config.world.profile, catalogue=config.world.catalogue, splits=config.world.splits
+        )
         opened = open_policy(config.policy, world, folder=_started_in(config.output_dir))
         manifest = open_gate(config, world, opened.policy, opened.facts).run()
     print_json(_report(config.output_dir, manifest))

@@ -27,7 +27,7 @@ MIN_FREE_BYTES = 2 * 1024**3
 
 def world(inputs: Inputs, config: WorldConfig) -> str:
     """The profile and its catalogue can be loaded."""
-    inputs.world = load_world(config.profile, catalogue=config.catalogue)
+    inputs.world = load_world(config.profile, catalogue=config.catalogue, splits=config.splits)
     identity = inputs.world.identity()
     return f"profile {config.profile}, catalogue {identity['catalogue_sha256'][:12]}"
 
