@@ -57,7 +57,7 @@ class Progress:
     def line(self) -> str:
         """How far it is, for people: count, time left, and what was last done."""
         eta = self.eta_seconds()
-        left = "" if eta is None or self.done >= self.total else f", {eta:.0f} s left"
+        left = "" if eta is None or self.done >= self.total else f", {_span(eta)} left"
         said = f"; {self.message}" if self.message else ""
         return f"{self.unit} {self.done} of {self.total}{left}{said}"
 
@@ -93,6 +93,14 @@ class Progress:
                 "updated_at": utc_now(),
             },
         )
+
+
+def _span(seconds: float) -> str:
+    """``42 s``, ``12 min``, ``2 h 05 min``."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 class _Share:

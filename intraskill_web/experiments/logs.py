@@ -1,4 +1,4 @@
-"""Attempt logs by byte offset: never the whole file, colours kept, everything else inert.
+"""Attempt logs by byte offset: never the whole file in memory, colours kept, the rest inert.
 
 Lines are bytes of a process we do not trust. Control sequences except colours are removed, the
 text is escaped by the template, and a line longer than LINE_LIMIT is cut with the number of bytes
@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 CHUNK = 64 * 1024  # bytes an answer
+COUNTED = 64 * 1024 * 1024  # bytes in which lines are counted; further on they have no number
 LINE_LIMIT = 4000
 LEVELS = {
     "DEBUG": "debug",
@@ -28,6 +30,7 @@ OTHER_ESCAPES = re.compile(
 )
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 LEVEL_WORD = re.compile(r"\b(DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b")
+LEADING_LEVEL = re.compile(r"^(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)(?::\s*|\s+)")
 FAULT = re.compile(r"Traceback \(most recent call last\)|^\w*(?:Error|Exception)\b[:( ]")
 TIME = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ])?(\d\d:\d\d:\d\d)(?:[.,]\d+)?\S*\s*")
 
@@ -42,9 +45,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. ``offset`` is where it begins in the file and names it for ever."""
+    """One line. ``offset`` is where it begins in the file and names it for ever; ``number`` is
+    what people call it, from 1, or None far into a huge file. ``text`` has neither time nor level.
+    """
 
     offset: int
+    number: int | None
     time: str
     level: str
     spans: tuple[Span, ...]
@@ -83,10 +89,11 @@ def read_log(path: Path, start: int, *, level: str = "", limit: int = CHUNK) -> 
     with path.open("rb") as handle:
         handle.seek(start)
         data = handle.read(limit)
+        first = _newlines(handle, start)
     end = data.rfind(b"\n") + 1
     if end == 0 and len(data) == limit:
         end = limit  # one line longer than the chunk: show what there is
-    lines = [line for line in _lines(data[:end], start) if _worse(line.level, level)]
+    lines = [line for line in _lines(data[:end], start, first) if _worse(line.level, level)]
     return LogPart(lines, start, start + end, size)
 
 
@@ -118,14 +125,28 @@ def _worse(level: str, wanted: str) -> bool:
     return not wanted or order.get(level, 1) >= order.get(wanted, 0)
 
 
-def _lines(data: bytes, start: int) -> Iterator[LogLine]:
+def _newlines(handle: BinaryIO, before: int) -> int | None:
+    """Lines that end before byte ``before``; None where counting them would take too long."""
+    if before > COUNTED:
+        return None
+    handle.seek(0)
+    found = 0
+    while before > 0 and (piece := handle.read(min(CHUNK, before))):
+        found += piece.count(b"\n")
+        before -= len(piece)
+    return found
+
+
+def _lines(data: bytes, start: int, before: int | None) -> Iterator[LogLine]:
+    """The lines of ``data``, which begins at byte ``start`` after ``before`` other lines."""
     offset = start
-    for raw in data.splitlines(keepends=True):
-        yield parse_line(raw, offset)
-        offset += len(raw)
+    for index, raw in enumerate(data.split(b"\n")):
+        if raw:
+            yield parse_line(raw, offset, None if before is None else before + index + 1)
+        offset += len(raw) + 1
 
 
-def parse_line(raw: bytes, offset: int) -> LogLine:
+def parse_line(raw: bytes, offset: int, number: int | None = None) -> LogLine:
     """One line, made inert."""
     text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
     text = text.rsplit("\r", 1)[-1]  # a progress bar rewrote its line: the last state counts
@@ -137,8 +158,9 @@ def parse_line(raw: bytes, offset: int) -> LogLine:
     if time and text.startswith(time.group(0)):
         text = text[len(time.group(0)) :]
     level = LEVEL_WORD.search(plain[:80])
+    text = LEADING_LEVEL.sub("", text)
     name = LEVELS[level.group(1)] if level else ("error" if FAULT.search(plain) else "")
-    return LogLine(offset, time.group(1) if time else "", name, tuple(_spans(text)))
+    return LogLine(offset, number, time.group(1) if time else "", name, tuple(_spans(text)))
 
 
 def _spans(text: str) -> Iterator[Span]:

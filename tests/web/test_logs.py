@@ -64,9 +64,9 @@ def test_a_line_longer_than_an_answer_still_gets_through(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("raw", "time", "level", "text"),
     [
-        ("2026-08-01T12:00:01.5Z INFO step 3", "12:00:01", "info", "INFO step 3"),
-        ("12:00:01 WARNING slow", "12:00:01", "warn", "WARNING slow"),
-        ("CRITICAL out of memory", "", "error", "CRITICAL out of memory"),
+        ("2026-08-01T12:00:01.5Z INFO step 3", "12:00:01", "info", "step 3"),
+        ("12:00:01 WARNING slow", "12:00:01", "warn", "slow"),
+        ("CRITICAL out of memory", "", "error", "out of memory"),
         ("ValueError: bad", "", "error", "ValueError: bad"),
         ("plain text", "", "", "plain text"),
     ],
@@ -100,7 +100,22 @@ def test_a_very_long_line_says_how_much_is_left_out() -> None:
 
 def test_a_level_keeps_worse_lines(tmp_path: Path) -> None:
     log = write(tmp_path / "a.log", "INFO a\nWARNING b\nERROR c\nd\n")
-    assert [x.text for x in read_log(log, 0, level="warn").lines] == ["WARNING b", "ERROR c"]
+    assert [x.text for x in read_log(log, 0, level="warn").lines] == ["b", "c"]
+
+
+def test_lines_have_the_numbers_of_an_editor_wherever_reading_begins(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "INFO a\n\nWARNING b\nc\n")
+    assert [line.number for line in read_log(log, 0).lines] == [1, 3, 4]
+    assert [(x.number, x.text) for x in read_log(log, 8).lines] == [(3, "b"), (4, "c")]
+    assert [line.number for line in read_log(log, 0, level="warn").lines] == [3]
+
+
+def test_far_into_a_huge_log_lines_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.experiments.logs.COUNTED", 3)
+    log = write(tmp_path / "a.log", "one\ntwo\n")
+    assert [line.number for line in read_log(log, 4).lines] == [None]
 
 
 def test_the_error_panel_points_to_the_last_traceback(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class TrainingRun:
         self.sinks.log(point)
         success = result.metrics.get("rollout/shopsim/success_rate")
         shown = "" if success is None else f", success {success:.3f}"
-        return f"step {step}: kept {len(result.kept)} of {len(result.groups)} groups{shown}"
+        return f"kept {len(result.kept)} of {len(result.groups)} groups{shown}"
 
     def _plan(
         self, step: int, counters: Counters, tasks: TaskOrder, streak: FailureStreak
