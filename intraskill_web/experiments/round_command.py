@@ -38,10 +38,13 @@ class RoundCommand(JsonCommand):
         rounds = experiment.rounds.order_by("-number")
         found = rounds.first() if number is None else rounds.filter(number=number).first()
         if found is None:
+            latest = rounds.first()
+            has = f"begins with round_start {experiment.name}"
+            if latest is not None:
+                has = f"has rounds 0 to {latest.number}"
             raise InputError(
-                "no such round", field="round", value=number,
-                remedy=f"{experiment.name} has {rounds.count()} rounds",
-            )  # fmt: skip
+                "no such round", field="--round", value=number, remedy=f"{experiment.name} {has}"
+            )
         return found
 
     def require_latest(self, experiment: Experiment, number: int | None) -> None:

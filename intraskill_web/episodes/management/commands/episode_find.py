@@ -32,6 +32,11 @@ class Command(JsonCommand):
 
     def run(self, **options: Any) -> bool:
         """Print the total (counted up to a cap), whether there is more, and the first results."""
+        limit = options["limit"]
+        if limit < 1:
+            raise InputError(
+                "must be at least 1", field="--limit", value=limit, remedy="Give a positive number"
+            )
         query = parse_query(options["query"])
         if options["experiment"]:
             query["experiment"] = experiment_named(options["experiment"]).name
@@ -40,7 +45,6 @@ class Command(JsonCommand):
             raise InputError("; ".join(filter_.errors), field="query", value=options["query"])
         found = filter_.apply(Episode.objects.order_by("-pk"))
         total = found.order_by()[: COUNT_LIMIT + 1].count()
-        limit = max(1, options["limit"])
         rows = list(found[:limit])
         self.emit(
             {
