@@ -51,29 +51,30 @@ class PriceResolution:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """A product's prices by axis and normalised value; ``axes`` are those that change the price."""
+    """A product's prices; ``axes`` are those that change the price.
 
-    by_axis: Mapping[str, Mapping[str, float | None]]
+    ``prices`` of the only such axis are found by exact value first, then by normalised text.
+    """
+
     axes: tuple[str, ...]
+    prices: Mapping[str, float | None]
     option_prices: tuple[float, ...]
     listing_prices: tuple[float, ...]
     has_axes: bool
 
     @classmethod
     def of(cls, product: Product) -> PriceTable:
-        by_axis = {
-            axis: {normalise_option(value): _usable(price) for value, price in values.items()}
-            for axis, values in product.option_prices.items()
-        }
         distinct = {
-            axis: {price for price in prices.values() if price is not None}
-            for axis, prices in by_axis.items()
+            axis: {price for price in prices.values() if _usable(price)}
+            for axis, prices in product.option_prices.items()
         }
+        axes = tuple(axis for axis, prices in distinct.items() if len(prices) > 1)
+        every: set[float | None] = set().union(*distinct.values())
         return cls(
-            by_axis=by_axis,
-            axes=tuple(axis for axis, prices in distinct.items() if len(prices) > 1),
-            option_prices=tuple(sorted(set().union(*distinct.values()))),
-            listing_prices=tuple(sorted({p for p in product.pricing if _usable(p) is not None})),
+            axes=axes,
+            prices=product.option_prices[axes[0]] if len(axes) == 1 else {},
+            option_prices=tuple(sorted(price for price in every if price is not None)),
+            listing_prices=tuple(sorted({price for price in product.pricing if _usable(price)})),
             has_axes=bool(product.options),
         )
 
@@ -98,14 +99,21 @@ class PriceTable:
         value = selected.get(axis)
         if value is None:
             return _unverifiable("price_axis_unselected", {"price_axis": axis})
-        price = self.by_axis[axis].get(normalise_option(str(value)))
-        if price is None:
+        price = self._price(str(value))
+        if price is None or not _usable(price):
             return _unverifiable("selected_variant_price_missing", {"price_axis": axis})
         return PriceResolution("pass", price, "selected_price_axis", {"price_axis": axis})
 
+    def _price(self, value: str) -> float | None:
+        if value in self.prices:
+            return self.prices[value]
+        wanted = normalise_option(value)
+        found = [p for option, p in self.prices.items() if normalise_option(option) == wanted]
+        return found[-1] if found else None
 
-def _usable(price: float | None) -> float | None:
-    return price if price is not None and math.isfinite(price) and price >= 0 else None
+
+def _usable(price: float | None) -> bool:
+    return price is not None and 0 <= price < math.inf
 
 
 def _unverifiable(method: str, evidence: Mapping[str, Any]) -> PriceResolution:

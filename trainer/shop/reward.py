@@ -102,6 +102,7 @@ def matched_attributes(product: Product, required: Iterable[str]) -> int:
     text = "".join((product.title, *product.bullets, product.description)).casefold()
     return sum(
         not wanted.strip()
+        or wanted in owned
         or wanted.casefold() in text
         or any(matches(attribute, wanted) for attribute in owned)
         for wanted in required

@@ -58,12 +58,14 @@ class SearchIndex:
 
     def _row(self, token: str) -> tuple[int, Row]:
         """The token's number, -1 for a phrase, and its row."""
-        numbers = [self._arrays.vocabulary.get(part, -1) for part in subtokens(token)]
+        vocabulary = self._arrays.vocabulary
+        if token.isalnum():
+            number = vocabulary.get(token)
+            return (-1, _EMPTY) if number is None else (number, self._slice(number))
+        numbers = [vocabulary.get(part, -1) for part in subtokens(token)]
         if not numbers or -1 in numbers:
             return -1, _EMPTY
-        if len(numbers) > 1:
-            return -1, self._phrase_row(numbers)
-        return numbers[0], self._slice(numbers[0])
+        return -1, self._phrase_row(numbers)
 
     def _phrase_row(self, numbers: Sequence[int]) -> Row:
         arrays, where = self._arrays, self._arrays.positions
@@ -144,5 +146,10 @@ def _merged(rows: Sequence[Row]) -> Row:
     if len(rows) == 1:
         return rows[0]
     documents = np.concatenate([documents for documents, _ in rows])
-    found, inverse = np.unique(documents, return_inverse=True)
-    return found, sums(inverse, np.concatenate([values for _, values in rows]))
+    order = documents.argsort(kind="stable")
+    documents = documents[order]
+    first = np.empty(len(documents), bool)
+    first[0] = True
+    np.not_equal(documents[1:], documents[:-1], out=first[1:])
+    values = np.concatenate([values for _, values in rows])[order]
+    return documents[first], sums(first.cumsum() - 1, values)

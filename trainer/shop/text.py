@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from trainer.shop.observation import PRIVATE_KEYS, format_price
@@ -11,9 +10,10 @@ from trainer.shop.observation import PRIVATE_KEYS, format_price
 ABSENT = "未提供"
 
 
-@lru_cache(maxsize=1 << 16)
 def clean(value: str) -> str:
     """A value on one line, blanks collapsed."""
+    if value and value.isprintable() and "  " not in value and value[0] != " " != value[-1]:
+        return value
     return " ".join(value.split()) or ABSENT
 
 

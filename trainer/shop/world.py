@@ -54,10 +54,18 @@ class World:
         self.notices = tuple(notices)
         self.type_terms = term_extractor(profile.type_terms)
         self._text = _TEXTS[profile.renderer]
-        self._row = lru_cache(maxsize=32768)(self._row_text)
         self._splits = dict(splits)
         self.page = lru_cache(maxsize=4096)(self._page)
-        self.summary = lru_cache(maxsize=32768)(self._summary)
+        # Result pages show twenty products each: their summaries and texts are made once, here.
+        self._summaries = {
+            asin: observation.summary(product, profile)
+            for asin, product in catalogue.products.items()
+        }
+        self._rows = (
+            {}
+            if language
+            else {asin: self._text.row_text(row) for asin, row in self._summaries.items()}
+        )
         self._sponsored = (
             SponsoredPlaces(
                 catalogue.products.values(),
@@ -108,9 +116,9 @@ class World:
                 remedy=f"The world has {len(self.tasks)} tasks; see World.tasks",
             ) from None
 
-    def _summary(self, asin: str) -> dict[str, Any]:
+    def summary(self, asin: str) -> dict[str, Any]:
         """A product as result lists show it; shared, so read-only."""
-        return observation.summary(self.catalogue.products[asin], self.profile)
+        return self._summaries[asin]
 
     def _page(self, asin: str) -> ProductPage:
         """The prepared page of a product of the catalogue."""
@@ -132,11 +140,10 @@ class World:
         """The observation text of a page."""
         if self.language is not None:
             return self.language.render(state)
-        return self._text.render(state, lambda product: self._row(product["asin"]))
+        return self._text.render(state, self._row)
 
-    def _row_text(self, asin: str) -> str:
-        """A product's line in a result list; kept, because pages are turned back and forth."""
-        return self._text.row_text(self.summary(asin))
+    def _row(self, product: Mapping[str, Any]) -> str:
+        return self._rows[product["asin"]]
 
     def purchase_record(
         self, product: Product, selected: Mapping[str, str], resolution: PriceResolution
