@@ -252,3 +252,23 @@ def test_the_table_of_variables_is_in_the_documentation():
     page = (REPOSITORY / "docs" / "en" / "gpu-host.md").read_text(encoding="utf-8")
     for item in variables():
         assert re.search(rf"\| `{item.name}` \|", page), item.name
+
+
+def test_the_documentation_names_every_hook_setting_and_the_tested_versions():
+    from trainer.engines.slime.settings import HookSettings, published_name
+    from trainer.engines.slime.versions import SLIME_COMMITS, TESTED
+
+    page = (REPOSITORY / "docs" / "en" / "gpu-host.md").read_text(encoding="utf-8")
+    for field in HookSettings.model_fields:
+        assert f"| `{published_name(field)}` |" in page, field
+    for commit in SLIME_COMMITS:
+        assert commit[:12] in page
+    for item in TESTED:
+        row = next(line for line in page.splitlines() if line.startswith(f"| {item.package} |"))
+        assert ", ".join(item.versions) in row
+
+
+def test_slime_is_never_installed_from_the_index():
+    for path in (REPOSITORY / "requirements").glob("*.txt"):
+        for line in path.read_text().splitlines():
+            assert not re.match(r"slime\b", line), f"{path.name}: {line}"

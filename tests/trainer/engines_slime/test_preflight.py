@@ -9,6 +9,7 @@ import pytest
 from tests.trainer.engines_slime.launch_files import TASKS, make_launch, task_row, write_hooks
 from trainer.engines.slime.preflight import check_slime
 from trainer.files import read_json, write_json
+from trainer.rollout.prompts import SYSTEM_PROMPT
 
 
 @pytest.fixture
@@ -136,6 +137,16 @@ def test_counts_must_be_positive_integers_and_keys_known(launch, tmp_path, chang
 def test_an_unreadable_prompt_is_refused(launch, tmp_path):
     write_hooks(tmp_path, shopsim_system_prompt_file="no-such-prompt.txt")
     assert "inputs.system_prompt" in failed(launch)
+
+
+def test_another_prompt_than_the_evaluations_is_pointed_out(launch, tmp_path):
+    (tmp_path / "prompt.txt").write_text("Buy.")
+    write_hooks(tmp_path, shopsim_system_prompt_file="prompt.txt")
+    items = {item["name"]: item for item in check_slime(launch, {})["checks"]}
+    assert items["inputs.system_prompt"]["state"] == "warning"
+    (tmp_path / "prompt.txt").write_text(SYSTEM_PROMPT + "\n")
+    items = {item["name"]: item for item in check_slime(launch, {})["checks"]}
+    assert items["inputs.system_prompt"]["state"] == "passed"
 
 
 def test_a_flag_that_slime_does_not_know_is_refused(launch, tmp_path):

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.engines.slime.checks import Check, failed, passed, require, skipped
+from trainer.canonical import fingerprint
+from trainer.engines.slime.checks import Check, failed, passed, require, skipped, warning
 from trainer.engines.slime.settings import HookSettings
 from trainer.errors import InputError
 from trainer.grpo.tasks import read_split, read_task_data
+from trainer.rollout.prompts import SYSTEM_PROMPT
 from trainer.skills.bank import SkillBank, load_bank
 from trainer.skills.curriculum import Curriculum, estimated_effect, is_held, load_curriculum
 
@@ -115,9 +117,16 @@ def _prompt(settings: HookSettings, root: Path) -> Check:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return failed("inputs.system_prompt", f"{path}: {error}", "point to a UTF-8 text file")
-    return require(
-        "inputs.system_prompt", bool(text.strip()), str(path), "the file is empty: write the prompt"
-    )
+    if not text.strip():
+        return failed("inputs.system_prompt", f"{path} is empty", "write the prompt")
+    if text.rstrip() != SYSTEM_PROMPT.rstrip():
+        return warning(
+            "inputs.system_prompt",
+            f"{path}: hash {fingerprint(text.rstrip())[:12]}, evaluations use "
+            f"{fingerprint(SYSTEM_PROMPT.rstrip())[:12]}",
+            "training and evaluation should read one prompt: use the built-in one",
+        )
+    return passed("inputs.system_prompt", f"{path}: the prompt of the evaluations")
 
 
 def _tasks(
