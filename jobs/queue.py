@@ -32,6 +32,7 @@ NO_TIMEOUT = -1
 RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
 CONNECT_TIMEOUT_S = 2.0
+RECONNECT_S = 2.0
 WAITING = (JobStatus.QUEUED, JobStatus.DEFERRED, JobStatus.SCHEDULED)
 
 
@@ -147,6 +148,7 @@ def work() -> None:
         job_monitoring_interval=5,
         worker_ttl=60,
     )
+    worker.max_connection_wait_time = RECONNECT_S  # rq would wait up to a minute
     worker.work(with_scheduler=False, logging_level="WARNING")
 
 

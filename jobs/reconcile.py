@@ -11,7 +11,7 @@ What it does with an attempt that is not over:
 
 What it does with one that is over: an attempt that was lost, killed by a signal or interrupted by
 a shutdown continues as a new attempt, because every stage continues where its files end. After
-three such attempts in a row that brought the stage no further it is left to people.
+ten such attempts in a row that brought the stage no further it is left to people.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from jobs.transitions import ACTIVE, RoundState, State
 INTERVAL_S = 15.0
 URGENT_INTERVAL_S = 2.0
 SETTLE_S = 3.0  # a row this young may simply not have reached the queue yet
-RESUMES_WITHOUT_PROGRESS = 5
+RESUMES_WITHOUT_PROGRESS = 10
 SHUTDOWN = "shutdown"
 
 logger = logging.getLogger(__name__)

@@ -165,7 +165,7 @@ def test_many_kills_at_random_instants_change_no_document(
         demo = Running.start(home, *DEMO)
         demo.until((home / "instance.json").exists, "its services")
         while demo.process.poll() is None and kills < SOAK_KILLS:
-            time.sleep(draw.uniform(0.5, 6.0))
+            time.sleep(draw.uniform(0.5, 8.0))
             kills += demo.kill_something(draw)
         assert hashes(demo.finish()) == hashes(undisturbed), demo.killed
         assert processes_of(home) == []

@@ -170,22 +170,22 @@ def test_a_failure_by_signal_goes_on_and_a_failure_by_error_waits_for_people(
     assert len(handed_in) == 2
 
 
-def test_five_fruitless_attempts_are_enough(attempt: Attempt, handed_in: Jobs) -> None:
-    for _ in range(10):
+def test_ten_fruitless_attempts_are_enough(attempt: Attempt, handed_in: Jobs) -> None:
+    for _ in range(20):
         latest = Attempt.objects.filter(stage=attempt.stage).latest("number")
         if latest.state == State.QUEUED:
             move(latest, State.FAILED, signal="SIGKILL")
         reconcile.reconcile()
-    assert Attempt.objects.filter(stage=attempt.stage).count() == 5
+    assert Attempt.objects.filter(stage=attempt.stage).count() == 10
 
 
 def test_progress_buys_new_attempts(attempt: Attempt, handed_in: Jobs) -> None:
-    for done in range(1, 11):
+    for done in range(1, 21):
         Stage.objects.filter(pk=attempt.stage_id).update(done=done)
         latest = Attempt.objects.filter(stage=attempt.stage).latest("number")
         move(latest, State.FAILED, signal="SIGKILL")
         reconcile.reconcile()
-    assert Attempt.objects.filter(stage=attempt.stage).count() == 11
+    assert Attempt.objects.filter(stage=attempt.stage).count() == 21
 
 
 def test_a_shutdown_parks_and_the_next_start_continues(
