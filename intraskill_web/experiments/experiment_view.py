@@ -21,6 +21,7 @@ from intraskill_web.experiments.checkpoints import (
 )
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
 from intraskill_web.experiments.survival import survival, survival_table
+from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment
 from intraskill_web.gates.models import GateRun
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
@@ -48,6 +49,7 @@ class ExperimentView:
     rounds: list[RoundRow]
     buttons: list[Button]
     active: bool
+    left: TimeLeft | None
 
     def data(self) -> dict[str, Any]:
         """The JSON twin."""
@@ -59,6 +61,7 @@ class ExperimentView:
             "config": self.experiment.config,
             "config_sha256": self.experiment.config_sha256,
             "rounds_planned": self.experiment.rounds_planned,
+            "eta_seconds": self.left.seconds if self.left else None,
             "checkpoints": self.tables["checkpoints"].data(),
             "survival": self.tables["survival"].data(),
             "rounds": self.tables["rounds"].data(),
@@ -94,6 +97,7 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
         "survival": survival_table(matrix),
         "rounds": rounds_table(lines),
     }
+    left = left_of_experiment(last, stages) if last else None
     context = {
         "experiment": experiment,
         "crumbs": [(_("Experiments"), reverse("experiments:list")), (experiment.name, "")],
@@ -101,6 +105,7 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
         "last": last,
         "active_stage": active,
         "active": active is not None,
+        "left": left,
         "buttons": made,
         "checkpoints": checkpoints,
         "validation": [row for row in checkpoints if row.split == "val"],
@@ -111,7 +116,7 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
         "settings": settings_of(experiment.config),
         "tables": tables,
     }
-    return ExperimentView(experiment, context, tables, lines, made, active is not None)
+    return ExperimentView(experiment, context, tables, lines, made, active is not None, left)
 
 
 def round_rows(

@@ -12,9 +12,8 @@ from django.utils.translation import ngettext
 from intraskill_web.core import formats
 from intraskill_web.core.labels import UNITS, stage_label, word
 from intraskill_web.experiments.models import Attempt, Round, Stage
+from intraskill_web.experiments.time_left import left_of_stage
 from jobs.transitions import ACTIVE, State
-
-MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,7 @@ class LaneStage:
     @property
     def left(self) -> float | None:
         """Seconds left, when enough was done to tell."""
-        stage = self.stage
-        if stage.eta_seconds is None or not stage.total:
-            return None
-        told = stage.done >= MIN_DONE or stage.done / stage.total >= 0.05
-        return stage.eta_seconds if told else None
+        return left_of_stage(self.stage)
 
 
 def lane(

@@ -120,7 +120,13 @@ def log_lines(request: HttpRequest, pk: int) -> HttpResponse:
     over = attempt.state not in ACTIVE and part.at_end
     if request.GET.get("format") == "json":
         lines = [
-            {"offset": x.offset, "number": x.number, "time": x.time, "level": x.level, "text": x.text}
+            {
+                "offset": x.offset,
+                "number": x.number,
+                "time": x.time,
+                "level": x.level,
+                "text": x.text,
+            }
             for x in part.lines
         ]
         return json_response({"lines": lines, "next": part.next, "size": part.size, "ended": over})

@@ -133,10 +133,4 @@ def bare_scores(round_: Round) -> list[CheckpointScore]:
     )
 
 
-def left_of_round(state: RoundState) -> float | None:
-    """Seconds until the running stage ends; later stages have no estimate yet."""
-    active = state.active
-    return active.eta_seconds if active is not None else None
-
-
 Config = Mapping[str, Any]

@@ -20,6 +20,7 @@ from intraskill_web.experiments.round_page import (
     load_data,
     load_gates,
 )
+from intraskill_web.experiments.time_left import TimeLeft, left_of_round
 from intraskill_web.gates.forest import Forest, forest
 from intraskill_web.gates.health import sound
 from intraskill_web.gates.panel import gate_panel
@@ -43,6 +44,7 @@ class RoundView:
     panels: dict[str, Panel]
     signals: list[Signal]
     buttons: list[Button]
+    left: TimeLeft | None
 
     def data(self) -> dict[str, Any]:
         """The JSON twin; its first keys are those of ``round_status --json``."""
@@ -52,6 +54,7 @@ class RoundView:
             "experiment": round_.experiment.name,
             "round": round_.number,
             "state": round_.state,
+            "eta_seconds": self.left.seconds if self.left else None,
             "stages": [
                 {
                     "stage": box.stage.kind,
@@ -88,6 +91,7 @@ def build(state: RoundState, *, operate: bool, window: int | None) -> RoundView:
         round_.experiment, round_, state.stages, may_operate=operate
     )  # fmt: skip
     gate = gates.of(round_)
+    left = left_of_round(round_, state.stages)
     context = {
         "round": round_,
         "experiment": round_.experiment,
@@ -102,13 +106,15 @@ def build(state: RoundState, *, operate: bool, window: int | None) -> RoundView:
         "data": data,
         "panels": panels,
         "gate": gate,
+        "gate_stage": next((stage for stage in state.stages if stage.kind == "gate"), None),
         "forest": _forest(round_, gates),
         "previous_url": _neighbour(round_, -1) if round_.number else "",
         "next_url": _neighbour(round_, 1) if state.has_next else "",
         "now_box": next((box for box in boxes if box.css == "now"), None),
+        "left": left,
         **_log(state),
     }
-    return RoundView(state, context, boxes, panels, signals, made)
+    return RoundView(state, context, boxes, panels, signals, made, left)
 
 
 def crumbs(round_: Round, *more: tuple[str, str]) -> list[tuple[str, str]]:

@@ -1,0 +1,101 @@
+"""How long a round and its experiment still take."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from intraskill_web.experiments.models import Attempt, Round, Stage
+from intraskill_web.experiments.states import STAGE_ORDER
+from intraskill_web.experiments.time_left import (
+    left_of_experiment,
+    left_of_round,
+    left_of_stage,
+    usual_seconds,
+)
+from tests.web.factories import Made
+from tests.web.html import Page
+
+TOOK = dict(zip(STAGE_ORDER, (10.0, 100.0, 5.0, 60.0, 40.0, 1.0), strict=True))
+
+
+@pytest.fixture
+def working(made: Made) -> list[Stage]:
+    """Round 0 took ``TOOK``; round 1 trains, with 30 seconds to go."""
+    for kind, seconds in TOOK.items():
+        begun = timezone.now()
+        Attempt.objects.filter(stage__round=made.rounds[0], stage__kind=kind).update(
+            started_at=begun, ended_at=begun + timedelta(seconds=seconds)
+        )
+    Attempt.objects.filter(stage__round=made.rounds[1], stage__kind="freeze").update(
+        ended_at=F("started_at") + timedelta(seconds=10)
+    )
+    Stage.objects.filter(round=made.rounds[1], kind="train").update(
+        done=8, total=12, eta_seconds=30.0
+    )
+    made.rounds[1].refresh_from_db()
+    return list(made.rounds[1].stages.order_by("position"))
+
+
+def test_a_round_takes_the_rest_of_its_stage_and_what_later_stages_took_before(
+    made: Made, working: list[Stage]
+) -> None:
+    usual = usual_seconds(made.experiment)
+    assert usual == TOOK
+    left = left_of_round(made.rounds[1], working, usual)
+    assert left is not None and left.seconds == 30.0 + 5.0 + 60.0 + 40.0 + 1.0
+
+
+def test_a_pause_between_two_attempts_is_no_work(made: Made, working: list[Stage]) -> None:
+    gate = made.rounds[0].stages.get(kind="gate")
+    later = timezone.now() + timedelta(days=1)
+    Attempt.objects.create(
+        stage=gate, number=2, state="succeeded",
+        started_at=later, ended_at=later + timedelta(seconds=3),
+    )  # fmt: skip
+    assert usual_seconds(made.experiment) == TOOK | {"gate": 43.0}
+
+
+def test_an_experiment_takes_its_planned_rounds_too(made: Made, working: list[Stage]) -> None:
+    round_ = made.rounds[1]
+    round_.experiment.rounds_planned = 4
+    left = left_of_experiment(round_, working, TOOK)
+    assert left is not None and left.seconds == 136.0 + 2 * 216.0
+
+
+def test_nothing_is_told_of_stages_that_never_finished(made: Made, working: list[Stage]) -> None:
+    known = {kind: seconds for kind, seconds in TOOK.items() if kind != "gate"}
+    assert left_of_round(made.rounds[1], working, known) is None
+    assert left_of_experiment(made.rounds[1], working, known) is None
+
+
+def test_a_stage_that_does_not_know_its_pace_yet_takes_what_it_took_before(
+    made: Made, working: list[Stage]
+) -> None:
+    train = working[1]
+    train.eta_seconds, train.started_at = None, timezone.now() - timedelta(hours=1)
+    left = left_of_round(made.rounds[1], working, TOOK)
+    assert left is not None and left.seconds == 106.0  # it is late: nothing of it is left
+
+
+@pytest.mark.parametrize(("done", "total", "told"), [(19, 1000, False), (20, 1000, True)])
+def test_a_pace_of_few_pieces_is_not_told(done: int, total: int, told: bool) -> None:
+    stage = Stage(kind="validate", done=done, total=total, eta_seconds=9.0)
+    assert (left_of_stage(stage) is not None) == told
+
+
+def test_a_round_that_does_not_work_has_no_time_left(made: Made, working: list[Stage]) -> None:
+    assert left_of_round(made.rounds[0], working, TOOK) is None
+
+
+@pytest.mark.usefixtures("working")
+def test_both_pages_say_when_they_expect_to_end(made: Made, viewer_client: Client) -> None:
+    Round.objects.filter(pk=made.rounds[1].pk).update(state="running")
+    for path in ("/experiments/demo/", "/experiments/demo/rounds/1/"):
+        assert "left, ends about" in Page(viewer_client.get(path).content.decode()).text, path
+        found = viewer_client.get(path + "?format=json").json()
+        assert found["eta_seconds"] >= 136.0 - 1.0, path
