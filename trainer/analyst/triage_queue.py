@@ -23,7 +23,7 @@ from trainer.rollout.traces import is_complete
 from trainer.skills.bank import SkillBank
 
 PENDING = "full_skill_failure_pending_analysis"
-Trigger = Literal["all_wrong", "low_mean"]
+Trigger = Literal["all_wrong", "low_mean", "cold_start"]
 Line = Mapping[str, Any]
 
 

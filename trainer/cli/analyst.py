@@ -1,4 +1,4 @@
-"""``python -m trainer analyst watch|run CONFIG``: from a round's failures to a candidate pool."""
+"""``python -m trainer analyst watch | run | cold-start CONFIG``: from failures to candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     run.set_defaults(func=run_run)
     beside = commands.add_parser("watch", help="make cards while the round is still training")
     beside.set_defaults(func=run_watch)
-    for command in (run, beside):
+    first = commands.add_parser("cold-start", help="draft a first skill from a bare evaluation")
+    first.set_defaults(func=run_first)
+    for command in (run, beside, first):
         command.add_argument("config", type=Path)
         add_json_flag(command)
 
@@ -46,6 +48,19 @@ def run_watch(args: argparse.Namespace) -> int:
     with exclusive(config.output_dir), exclusive(config.output_dir / WATCH_FOLDER):
         counts = watch(config)
     print_json(counts)
+    return 0
+
+
+def run_first(args: argparse.Namespace) -> int:
+    """Write cards, clusters, draft and draft bank."""
+    from trainer.analyst.cold_start.run import run_cold_start
+    from trainer.analyst.cold_start.settings import ColdStartConfig
+
+    config = load_config(args.config, ColdStartConfig)
+    listen_for_stop()
+    with exclusive(config.output_dir):
+        summary = run_cold_start(config)
+    print_json(summary)
     return 0
 
 

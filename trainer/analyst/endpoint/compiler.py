@@ -1,35 +1,25 @@
-"""The compiler on a language model: asked again, with every broken rule named, until it is right.
-
-Each repair shows the latest result only, so that the conversation does not grow with its mistakes.
-"""
+"""The compiler on a language model: asked again, every broken rule named, until it is right."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.analyst.compiler.compile import CompilationFailed, Compiled
+from trainer.analyst.compiler.compile import Compiled
 from trainer.analyst.compiler.contract import Contract
 from trainer.analyst.compiler.history import outcome_of
 from trainer.analyst.endpoint.analyst import system_prompt
 from trainer.analyst.endpoint.asking import Conversation
 from trainer.analyst.endpoint.budget import Budget
-from trainer.analyst.endpoint.client import ChatClient, TransportFailed
+from trainer.analyst.endpoint.client import ChatClient
 from trainer.analyst.endpoint.journal import Journal
 from trainer.analyst.endpoint.prompts import COMPILER, REPAIR, WORD_WORLD_COMPILER
-from trainer.analyst.endpoint.tools import (
-    SUBMIT_CANDIDATES,
-    answers,
-    one_call,
-    reminder,
-    submit_candidates_tool,
-)
-from trainer.analyst.endpoint.wire import Message, Reply
+from trainer.analyst.endpoint.repair import as_json, ask_until_valid
+from trainer.analyst.endpoint.tools import submit_candidates_tool
+from trainer.analyst.endpoint.wire import Message
 from trainer.analyst.settings import ChatSettings, LimitSettings
 from trainer.canonical import fingerprint
-from trainer.progress import check_stop
 from trainer.shop.world import World
 from trainer.skills.types import Chunk
 
@@ -76,7 +66,7 @@ class EndpointCompiler:
                 "role": "system",
                 "content": self._system.replace("{max_candidates}", str(contract.max_candidates)),
             },
-            {"role": "user", "content": _json(payload)},
+            {"role": "user", "content": as_json(payload)},
         ]
         key = fingerprint([opening, self.identity()])[:16]
         conversation = Conversation(
@@ -87,27 +77,18 @@ class EndpointCompiler:
             max_tokens=self._settings.compile_max_tokens,
             for_session=False,
         )
-        repair: list[Message] = []
-        errors = ["never asked"]
-        for attempt in range(1, self._limits.compile_attempts + 1):
-            check_stop()
-            try:
-                reply = conversation.ask([*opening, *repair], [submit_candidates_tool()])
-            except TransportFailed as error:
-                raise CompilationFailed(str(error)) from error
-            result, errors = _read(reply, contract)
-            if not errors:
-                return Compiled(
-                    items=result["candidates"],
-                    evidence_only=sorted(result["evidence_only_card_ids"]),
-                    attempts=attempt,
-                    accounting=conversation.account.to_record(),
-                )
-            told = _json({"message": REPAIR, "errors": errors, "previous_arguments": result})
-            repair = [reply.message(), *answers(reply, told)]
-        raise CompilationFailed(
-            f"{self._limits.compile_attempts} attempts broke the contract, the last: "
-            + "; ".join(errors)
+        result, attempts = ask_until_valid(
+            conversation,
+            opening,
+            submit_candidates_tool(),
+            contract.errors,
+            self._limits.compile_attempts,
+        )
+        return Compiled(
+            items=result["candidates"],
+            evidence_only=sorted(result["evidence_only_card_ids"]),
+            attempts=attempts,
+            accounting=conversation.account.to_record(),
         )
 
     def _payload(self, cards: Sequence[Card], contract: Contract) -> dict[str, Any]:
@@ -131,14 +112,3 @@ class EndpointCompiler:
                 for row in contract.history.rows
             ],
         }
-
-
-def _read(reply: Reply, contract: Contract) -> tuple[dict[str, Any], list[str]]:
-    call = one_call(reply, [SUBMIT_CANDIDATES])
-    if call.problem is not None or call.arguments is None:
-        return {}, [reminder(str(call.problem))]
-    return call.arguments, contract.errors(call.arguments)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

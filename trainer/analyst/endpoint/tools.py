@@ -17,7 +17,8 @@ _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 
 
-def _object(properties: Schema, required: list[str]) -> Schema:
+def object_of(properties: Schema, required: list[str]) -> Schema:
+    """The schema of an object."""
     return {
         "type": "object",
         "properties": properties,
@@ -26,7 +27,8 @@ def _object(properties: Schema, required: list[str]) -> Schema:
     }
 
 
-def _function(name: str, description: str, parameters: Schema) -> Schema:
+def function(name: str, description: str, parameters: Schema) -> Schema:
+    """A function that the model may call."""
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": parameters},
@@ -35,18 +37,18 @@ def _function(name: str, description: str, parameters: Schema) -> Schema:
 
 def submit_card_tool() -> Schema:
     """``submit_failure_card``."""
-    privileged = _object(
+    privileged = object_of(
         dict.fromkeys((*PRIVILEGED_IDS, *PRIVILEGED_TEXTS), _TEXT), list(PRIVILEGED_TEXTS)
     )
     target = {"type": ["string", "null"]}
-    deployable = _object(
+    deployable = object_of(
         {**dict.fromkeys(DEPLOYABLE_TEXTS, _TEXT), "target_chunk_id": target},
         ["failure_mechanism"],
     )
-    return _function(
+    return function(
         SUBMIT_CARD,
         "提交失败证据卡并结束分析。",
-        _object(
+        object_of(
             {
                 "status": {"type": "string", "enum": list(STATUSES)},
                 "privileged_audit": privileged,
@@ -59,7 +61,7 @@ def submit_card_tool() -> Schema:
 
 def submit_candidates_tool() -> Schema:
     """``submit_candidates``."""
-    item = _object(
+    item = object_of(
         {
             "operation": {"type": "string", "enum": ["ADD", "REWRITE"]},
             "target_chunk_id": {"type": ["string", "null"]},
@@ -69,10 +71,10 @@ def submit_candidates_tool() -> Schema:
         },
         ["operation", *TEXTS, "procedure", "evidence_card_ids"],
     )
-    return _function(
+    return function(
         SUBMIT_CANDIDATES,
         "提交合并后的候选规则。",
-        _object(
+        object_of(
             {
                 "candidates": {"type": "array", "items": item},
                 "evidence_only_card_ids": _TEXTS,
