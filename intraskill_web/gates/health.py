@@ -46,7 +46,7 @@ def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
     untouched = _("%(n)s test tasks in either run") % {"n": formats.count(tested)}
     return [
         Check("status", _("Gate finished"), gate.status, gate.status == "complete"),
-        Check("coverage", _("Coverage"), pairs, _covered(gate)),
+        Check("coverage", _("Coverage"), pairs, _covered(gate) if _counted(gate) else None),
         _balance(gate, rows),
         Check("pool", _("Pool frozen"), formats.hash8(pool), bool(pool) or None),
         Check(
@@ -67,7 +67,13 @@ def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
 
 def sound(gate: GateRun, rows: Sequence[Contribution]) -> bool:
     """Whether what rows alone can tell allows to show a selection; no query."""
-    return gate.status == "complete" and _covered(gate) and _balance(gate, rows).ok is not False
+    whole = _covered(gate) or not _counted(gate)
+    return gate.status == "complete" and whole and _balance(gate, rows).ok is not False
+
+
+def _counted(gate: GateRun) -> bool:
+    """Whether the pairs are known; of an imported gate they may not be."""
+    return gate.requested > 0 or not gate.summary.get("imported")
 
 
 def _covered(gate: GateRun) -> bool:

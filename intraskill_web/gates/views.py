@@ -13,10 +13,12 @@ from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Round
 from intraskill_web.experiments.round_view import crumbs
-from intraskill_web.gates import health
+from intraskill_web.gates import detail, health
+from intraskill_web.gates.evidence import evidence_of
 from intraskill_web.gates.forest import contributions_table, forest
 from intraskill_web.gates.models import GateRun
 from intraskill_web.gates.panel import difference_drawing
+from intraskill_web.gates.soundness import design_checks
 
 LIMIT = 200
 
@@ -72,14 +74,17 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     gate.round = round_
     rows = list(gate.contributions.order_by("order"))
     table = contributions_table(sorted(rows, key=lambda r: (r.rank is None, r.rank or 0, r.order)))
-    checked = health.checks(gate, rows)
+    evidence = evidence_of(gate)
+    checked = [*health.checks(gate, rows), *design_checks(gate, evidence)]
     complete = all(check.ok is not False for check in checked)
     query = {"experiment": name, "round": number}
     scale = ForestScale.holding([e for e in (gate.delta_low, gate.delta_high) if e is not None])
+    deeper = detail.build(request.GET, gate, rows, evidence) if complete else None
     context = {
         "section": "gates",
         "round": round_,
         "gate": gate,
+        "detail": deeper,
         "runs": runs,
         "crumbs": crumbs(round_, (_("Gate"), "")),
         "checks": checked,
@@ -101,6 +106,7 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
         return gate_data(gate) | {
             "checks": [{"key": c.key, "detail": c.detail, "ok": c.ok} for c in checked],
             "contributions": table.data() if complete else [],
+            **(deeper.data() if deeper else {}),
         }
 
     return page(request, "gates/detail.html", context, data, table=table if complete else None)

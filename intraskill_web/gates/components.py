@@ -1,0 +1,56 @@
+"""Small multiples: one forest for each reward component, all rows in one order on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intraskill_web.charts.rows import ForestScale
+from intraskill_web.charts.svg import Markup, percent, tag
+from intraskill_web.core import formats
+from intraskill_web.gates.evidence import Evidence
+from intraskill_web.gates.models import Contribution
+
+STEP = 9  # pixels from row to row
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component: its drawing, and how many intervals exclude zero."""
+
+    name: str
+    drawing: Markup
+    excluding_zero: int
+
+
+def components(rows: Sequence[Contribution], evidence: Evidence) -> list[Component]:
+    """A drawing for each component but the reward itself, which the forest shows."""
+    known = [row for row in rows if row.intervention_id in evidence.columns]
+    names = [name for name in evidence.gate.outcomes if name != "reward"]
+    columns = evidence.columns
+    ends = [e for row in known for n in names for e in columns[row.intervention_id].outcomes[n]]
+    scale = ForestScale.holding(ends)
+    return [_component(name, known, evidence, scale) for name in names]
+
+
+def _component(
+    name: str, rows: Sequence[Contribution], evidence: Evidence, scale: ForestScale
+) -> Component:
+    zero = percent(scale.at(0.0))
+    height = STEP * len(rows)
+    parts = [tag("line", class_="zero", x1=zero, x2=zero, y1=0, y2=height)]
+    outside = 0
+    for i, row in enumerate(rows):
+        value, low, high = evidence.columns[row.intervention_id].outcomes[name]
+        outside += low * high > 0
+        y = STEP * i + STEP / 2
+        css = "ci selected" if row.status in ("selected", "held") else "ci"
+        x1, x2 = percent(scale.at(low)), percent(scale.at(high))
+        parts.append(tag("line", class_=css, x1=x1, x2=x2, y1=y, y2=y))
+        label = f"{row.title or row.intervention_id}: {formats.effect(value)} "
+        label += formats.interval(low, high)
+        point = tag("circle", tag("title", label), class_="dot", cx=percent(scale.at(value)), cy=y,
+                    r=2.5)  # fmt: skip
+        parts.append(point)
+    drawing = tag("svg", *parts, class_="fx", height=height, role="img", aria_label=name)
+    return Component(name, drawing, outside)

@@ -1,0 +1,84 @@
+"""The planner panel: what more slots or tasks would do to the standard error of a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
+
+from intraskill_web.gates.evidence import Evidence
+from intraskill_web.gates.models import Contribution, GateRun
+from intraskill_web.gates.whatif import layout_of
+from trainer.errors import InputError
+from trainer.gate.planner import DETECTABLE, imagined_layout, power_report
+
+LIMITS = {"slots": (1, 64), "tasks": (20, 2000)}
+MORE = 5  # slots that the panel adds when nothing is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Now and then. Standard errors and detectable effects are None while the SD is unknown."""
+
+    slots: int
+    tasks: int
+    slots_now: int
+    tasks_now: int
+    se_now: float | None
+    se: float | None
+    mde: float | None
+    ratio: float
+
+    @property
+    def percent(self) -> str:
+        """How much the standard error changes, signed."""
+        return f"{(self.ratio - 1) * 100:+.0f} %".replace("-", "\u2212")
+
+
+def plan(
+    query: Mapping[str, str], gate: GateRun, rows: Sequence[Contribution], evidence: Evidence | None
+) -> Plan | None:
+    """The panel for ``?slots=&tasks=``; None where a design cannot be told from the rows."""
+    layout = layout_of(rows)
+    tasks_now = gate.observations or gate.requested
+    if not tasks_now or not layout.slots:
+        return None
+    now = len(layout.slots)
+    slots = _whole(query.get("slots", ""), min(now + MORE, 64), "slots")
+    tasks = _whole(query.get("tasks", ""), tasks_now, "tasks")
+    current = sum(slot.old_version_id is not None for slot in layout.slots)
+    rewrites = tuple(len(s.versions) - 1 for s in layout.slots if s.old_version_id is not None)
+    kept = min(current, slots)
+    profile = "standard" if gate.profile == "standard" else "published"
+    try:
+        a = typical_error(rewrites, now - current, tasks_now, profile)
+        b = typical_error(rewrites[:kept], slots - kept, tasks, profile)
+    except InputError:
+        return None
+    sd = evidence.sd if evidence else 0.0
+    known = evidence is not None
+    return Plan(
+        slots=slots,
+        tasks=tasks,
+        slots_now=now,
+        tasks_now=tasks_now,
+        se_now=a * sd if known else None,
+        se=b * sd if known else None,
+        mde=DETECTABLE * b * sd if known else None,
+        ratio=b / a,
+    )
+
+
+@lru_cache(maxsize=256)
+def typical_error(rewrites: tuple[int, ...], additions: int, tasks: int, profile: str) -> float:
+    """The median standard error of the columns of a design, in units of the task's SD."""
+    layout = imagined_layout(len(rewrites), rewrites, additions)
+    report = power_report(layout, tasks=tasks, sd=1.0, profile=profile)
+    return float(median(report["se"].values()))
+
+
+def _whole(text: str, default: int, key: str) -> int:
+    low, high = LIMITS[key]
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else default
+    return max(low, min(value, high))
