@@ -24,6 +24,8 @@ from trainer.analyst.rules.goal import goal_of
 from trainer.analyst.rules.violations import turns_of
 from trainer.errors import IncompleteError, InputError
 from trainer.files import read_json, read_jsonl, write_jsonl
+from trainer.gate.pool import load_pool
+from trainer.gate.slots import build_layout
 from trainer.shop.world import World
 from trainer.skills.bank import load_bank
 
@@ -75,6 +77,19 @@ def test_both_channels_become_a_draft_that_the_policy_can_read(mini: World, bare
     cited = [name for chunk in draft["chunks"] for name in chunk["evidence_cluster_ids"]]
     everything = [*cited, *draft["evidence_only_cluster_ids"]]
     assert sorted(everything) == sorted(c["cluster_id"] for c in clusters)
+
+
+def test_the_first_gate_finds_a_pool_of_the_draft(bare_run: Path) -> None:
+    run_cold_start(config(bare_run))
+    folder = bare_run / "cold"
+    pool = load_pool(folder / "candidate_pool.json")
+    bank = load_bank(folder / "initial_skillbank.json")
+    assert [(c.skill_id, c.content) for c in pool.current] == [
+        (c.skill_id, c.content) for c in bank.chunks
+    ]
+    assert pool.candidates == () and pool.current_skillbank_sha256 == bank.bank_sha256
+    assert all("draft_only" not in chunk.metadata for chunk in pool.current)
+    assert len(build_layout(pool).columns) == len(bank.chunks)
 
 
 def test_repeating_a_cold_start_makes_no_card_again_and_the_same_draft(bare_run: Path) -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainer.analyst.cold_start.clusters import shape_errors, texts
 from trainer.analyst.compiler.style import Style
 from trainer.analyst.firewall import Firewall, GoldFacts
 from trainer.canonical import fingerprint, utc_now
+from trainer.gate.pool import pool_document
 from trainer.skills.bank import SCHEMA as BANK_SCHEMA
+from trainer.skills.bank import parse_bank
 
 Row = dict[str, Any]
 DRAFT_SCHEMA = "shopsimrl-initial-skill-draft-v2"
 DRAFT_BANK_VERSION = "cold-start-draft-pre-validation"
 MOST_CHUNKS = 16
+#: what a chunk's metadata say only before it was judged
+UNJUDGED = ("draft_only", "validation_result")
 TEXTS = ("title", "workflow_stage", "applicable_when", "verification", "common_failure")
 
 
@@ -99,6 +104,24 @@ def draft_document(result: Mapping[str, Any], style: Style, *, budget: int) -> R
     }
     kept = {key: value for key, value in document.items() if key != "created_at"}
     return {**document, "draft_sha256": fingerprint(kept)}
+
+
+def draft_pool(draft: Mapping[str, Any], *, checkpoint: str) -> Row:
+    """The pool by which a gate judges a draft: its chunks as they are, and nothing proposed.
+
+    Raises InputError when the draft's bank breaks a rule.
+    """
+    bank = parse_bank(draft_bank(draft))
+    chunks = tuple(
+        replace(chunk, metadata={k: v for k, v in chunk.metadata.items() if k not in UNJUDGED})
+        for chunk in bank.chunks
+    )
+    return pool_document(
+        round_id="cold-start",
+        proposal_checkpoint=checkpoint,
+        bank=replace(bank, chunks=chunks),
+        candidates=(),
+    )
 
 
 def draft_bank(draft: Mapping[str, Any]) -> Row:

@@ -1,7 +1,7 @@
-"""The cold start: traces in, evidence cards, clusters, draft and draft bank out.
+"""The cold start: traces in, evidence cards, clusters, draft, draft bank and its pool out.
 
 Every card is made once for its input; the summary is written last. What the draft is worth only
-the first gate knows.
+the first gate knows: ``python -m trainer gate run`` on the pool, with the draft's budget.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from trainer.analyst.card_store import CardStore
 from trainer.analyst.cards import ANALYST_ERROR, CardContext
 from trainer.analyst.cold_start.clusters import cluster_channel
-from trainer.analyst.cold_start.draft import draft_bank, draft_document, draft_errors
+from trainer.analyst.cold_start.draft import draft_bank, draft_document, draft_errors, draft_pool
 from trainer.analyst.cold_start.settings import ColdStartConfig
 from trainer.analyst.cold_start.success import SuccessMaker, lessons_of
 from trainer.analyst.cold_start.team import Team, open_team
@@ -167,6 +167,9 @@ class ColdStart:
         draft = draft_document(result, style_of(self.world), budget=budget)
         write_json(folder / "initial_skill_draft.json", draft)
         write_json(folder / "initial_skillbank.json", draft_bank(draft))
+        pool = draft_pool(draft, checkpoint=self.config.proposal_checkpoint)
+        write_json(folder / "candidate_pool.json", pool)
+        write_jsonl(folder / "proposal_ledger.jsonl", [])
         statuses = Counter(row["status"] for channel in rows.values() for row in channel)
         summary = {
             "schema_version": SUMMARY_SCHEMA,

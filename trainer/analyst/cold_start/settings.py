@@ -21,6 +21,7 @@ class ColdStartConfig(Config):
     name: Name
     output_dir: ConfigPath
     run_dir: ConfigPath
+    proposal_checkpoint: str = "cold-start"
     world: WorldConfig = WorldConfig()
     traces: Count | None = 400
     max_chunks: Annotated[int, Field(ge=1, le=16)] = 16
