@@ -108,7 +108,8 @@ def serve(
         asyncio.run(run_worker(world, settings, bound, Peers()))
         return 0
     with tempfile.TemporaryDirectory(prefix="shop-") as folder:
-        return _Supervisor(world, settings, address, bound, Path(folder)).run(announce)
+        supervisor = _Supervisor(world, settings, address, reserved=bound, folder=Path(folder))
+        return supervisor.run(announce)
 
 
 async def run_worker(
@@ -157,7 +158,7 @@ class _Supervisor:
         self._world = world
         self._settings = settings
         self._address = address
-        self._reserved = bound  # keeps the port while workers come and go; never listens
+        self._reserved = reserved
         self._folder = folder
         self._workers: dict[int, int] = {}  # process id → worker number
         self._stopping = False
