@@ -152,9 +152,11 @@ class _Supervisor:
         world: World,
         settings: ServiceSettings,
         address: Address,
-        bound: socket.socket,
+        *,
+        reserved: socket.socket,
         folder: Path,
     ) -> None:
+        """``reserved`` keeps the port while workers come and go; it never listens."""
         self._world = world
         self._settings = settings
         self._address = address
