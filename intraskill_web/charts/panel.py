@@ -155,19 +155,24 @@ def _frame(frame: Frame, content: Markup, *, named: bool = False) -> Markup:
             tag("text", text, x=percent(x(value)), y=frame.height + 16, text_anchor="middle")
         )
     parts.append(tag("line", class_="ax0", x1="0", x2="100%", y1=frame.height, y2=frame.height))
+    names: list[Markup] = []  # over the curves, which often run along the top
     for divider in frame.dividers:
         at_x = percent(x(divider.x))
         parts.append(tag("line", class_="mk", x1=at_x, x2=at_x, y1="0", y2=frame.height))
         if divider.left:
-            parts.append(tag("text", divider.left, x=at_x, dx="-6", y="10", text_anchor="end"))
+            left = tag(
+                "text", divider.left, class_="div", x=at_x, dx="-6", y="10", text_anchor="end"
+            )
+            names.append(left)
         if divider.right:
-            parts.append(tag("text", divider.right, x=at_x, dx="6", y="10"))
+            names.append(tag("text", divider.right, class_="div", x=at_x, dx="6", y="10"))
     if frame.note:
         parts.append(tag("text", frame.note, x="100%", y=frame.height - 8, text_anchor="end"))
     return tag(
         "svg",
         *parts,
         content,
+        *names,
         class_="ch named" if named else "ch",
         height=frame.height,
         role="img",
