@@ -14,6 +14,7 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment, resume_round, start_round
 from jobs.transitions import RoundState
 from trainer.config import ExperimentConfig, GateSettings, load_config
+from trainer.errors import InputError
 
 DEMO = "demo"
 QUICK = "quick"
@@ -28,6 +29,9 @@ def configuration(
     profile: str | None = None,
 ) -> ExperimentConfig:
     """The demo's settings, or the tiny ones of ``quick``; seed, length and gate may be others."""
+    _require(rounds is None or rounds >= 1, "--rounds", rounds, "Run at least one round")
+    _require(seed is None or seed >= 0, "--seed", seed, "Give a number from 0 on")
+    _require(threads is None or threads >= 1, "--threads", threads, "Give at least one thread")
     name = QUICK if quick else DEMO
     path = Path(settings.BASE_DIR) / "configs" / "mini" / f"{name}.yaml"
     config = load_config(path, ExperimentConfig)
@@ -43,6 +47,11 @@ def configuration(
     if rounds is not None:
         update["rounds"] = rounds
     return config.model_copy(update=update)
+
+
+def _require(met: bool, field: str, value: int | None, remedy: str) -> None:
+    if not met:
+        raise InputError("out of range", field=field, value=value, remedy=remedy)
 
 
 def _threads(quick: bool) -> int:

@@ -164,3 +164,26 @@ def test_a_demo_that_nobody_would_work_on_is_refused(
     assert (code, lines) == (2, [])
     assert "nothing runs this home" in message and "--wait" in message
     assert Experiment.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("demo", "--quick", "--rounds", "0"), "--rounds"),
+        (("demo", "--quick", "--seed", "-1"), "--seed"),
+        (("demo", "--quick", "--threads", "0"), "--threads"),
+        (("episode_find", "mug", "--limit", "0"), "--limit"),
+        (("round_status", "small", "--round", "9"), "--round"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_anything_is_made(
+    experiment: Experiment,
+    handed_in: Jobs,
+    command: Command,
+    arguments: tuple[str, ...],
+    field: str,
+) -> None:
+    code, lines, message = command(*arguments)
+    assert (code, lines) == (2, [])
+    assert field in message and f"found {arguments[-1]}" in message
+    assert list(Experiment.objects.all()) == [experiment]

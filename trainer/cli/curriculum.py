@@ -86,7 +86,14 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def run_treatment(args: argparse.Namespace) -> int:
-    """Report the treatment of one group."""
+    """Report the treatment of one group. Raises InputError for a number that no group has."""
+    if args.group < 0:
+        raise InputError(
+            "no group has this number",
+            field="--group",
+            value=args.group,
+            remedy="Groups are numbered from 0",
+        )
     given = treatment(load_curriculum(args.file), args.group)
     _print({"mode": given.mode, "skill_ids": list(given.skill_ids), "group": args.group})
     return 0

@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import logging
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -23,11 +24,16 @@ from trainer.errors import IncompleteError, InputError, StopRequested
 EXIT_INCOMPLETE = 1
 EXIT_BAD_INPUT = 2
 EXIT_STOPPED = 143
+EXIT_PIPE = 141  # as a shell reports SIGPIPE
+DESCRIPTION = (
+    "Every operation of the method, without the dashboard. Results go to stdout as JSON, messages "
+    "to stderr. Exit codes: 0 done, 1 ran but the result is negative or incomplete, 2 bad input."
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole parser, command groups in alphabetical order."""
-    parser = argparse.ArgumentParser(prog="python -m trainer", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trainer", description=DESCRIPTION)
     subparsers = parser.add_subparsers(dest="command", required=True)
     for info in sorted(pkgutil.iter_modules(trainer.cli.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{trainer.cli.__name__}.{info.name}")
@@ -58,6 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StopRequested as error:
         print(str(error), file=sys.stderr)
         return EXIT_STOPPED
+    except BrokenPipeError:  # the reader, such as ``head``, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to flush at exit
+        return EXIT_PIPE
 
 
 def print_json(value: Any) -> None:

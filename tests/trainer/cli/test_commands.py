@@ -234,3 +234,18 @@ def _wait_for_a_step(path: Path, seen: int, process: subprocess.Popen[bytes]) ->
             return lines
         time.sleep(0.05)
     raise AssertionError("no step was finished")
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault() -> None:
+    line = f"{sys.executable} -m trainer shop audit --json | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.strip() == "141"
+
+
+def test_no_group_has_a_negative_number(tmp_path: Path, command: Command) -> None:
+    code, _, message = command("curriculum", "treatment", tmp_path / "c.json", "--group", "-5")
+    assert code == 2
+    assert "--group" in message and "-5" in message and "from 0" in message
