@@ -45,6 +45,7 @@ class ChunkChange:
     old_place: int | None
     new_place: int | None
     pieces: list[Piece] = field(default_factory=list)
+    unknown: bool = False  # one of the texts is not here, so there is nothing to compare
 
 
 def compare(old: Sequence[Text], new: Sequence[Text]) -> list[ChunkChange]:
@@ -56,7 +57,10 @@ def compare(old: Sequence[Text], new: Sequence[Text]) -> list[ChunkChange]:
     for place, text in enumerate(new, 1):
         if text.skill_id not in before:
             pieces = [Piece("+", text.content)]
-            changes.append(ChunkChange("added", text.skill_id, text.title, None, place, pieces))
+            unknown = not text.content_sha256
+            changes.append(
+                ChunkChange("added", text.skill_id, text.title, None, place, pieces, unknown)
+            )
             continue
         old_place, was = before[text.skill_id]
         change: Change
@@ -65,7 +69,10 @@ def compare(old: Sequence[Text], new: Sequence[Text]) -> list[ChunkChange]:
         else:
             change = "unchanged" if text.skill_id in stable else "moved"
             pieces = [Piece("=", text.content)]
-        changes.append(ChunkChange(change, text.skill_id, text.title, old_place, place, pieces))
+        unknown = not (text.content_sha256 and was.content_sha256)
+        changes.append(
+            ChunkChange(change, text.skill_id, text.title, old_place, place, pieces, unknown)
+        )
     for place, text in enumerate(old, 1):
         if text.skill_id not in after:
             pieces = [Piece("-", text.content)]

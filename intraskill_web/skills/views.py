@@ -89,6 +89,7 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
         "versions": [versions[n] for n in sorted(versions)],
         "against": versions.get(against) if against is not None else None,
         "shown": shown,
+        "complete": all(entry.revision.content for entry in own),
         "changes": changes,
         "counts": diff.counts(changes),
         "curriculum": curriculum,
