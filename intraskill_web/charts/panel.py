@@ -155,19 +155,21 @@ def _frame(frame: Frame, content: Markup, *, named: bool = False) -> Markup:
             tag("text", text, x=percent(x(value)), y=frame.height + 16, text_anchor="middle")
         )
     parts.append(tag("line", class_="ax0", x1="0", x2="100%", y1=frame.height, y2=frame.height))
-    names: list[Markup] = []  # over the curves, which often run along the top
+    names: list[Markup] = []  # at the foot: curves run along the top once a policy is good
+    foot = frame.height - 8
     for divider in frame.dividers:
         at_x = percent(x(divider.x))
         parts.append(tag("line", class_="mk", x1=at_x, x2=at_x, y1="0", y2=frame.height))
         if divider.left:
             left = tag(
-                "text", divider.left, class_="div", x=at_x, dx="-6", y="10", text_anchor="end"
+                "text", divider.left, class_="div", x=at_x, dx="-6", y=foot, text_anchor="end"
             )
             names.append(left)
         if divider.right:
-            names.append(tag("text", divider.right, class_="div", x=at_x, dx="6", y="10"))
+            names.append(tag("text", divider.right, class_="div", x=at_x, dx="6", y=foot))
     if frame.note:
-        parts.append(tag("text", frame.note, x="100%", y=frame.height - 8, text_anchor="end"))
+        above = foot - 16 if frame.dividers else foot
+        parts.append(tag("text", frame.note, x="100%", y=above, text_anchor="end"))
     return tag(
         "svg",
         *parts,
