@@ -174,3 +174,13 @@ def test_a_failed_attempt_says_what_killed_it(made: Made, viewer_client: Client)
     assert "killed by SIGKILL" in text
     assert "out of memory" in text
     assert "worker died" in text
+
+
+def test_the_queue_names_the_fault_of_a_traceback(made: Made, viewer_client: Client) -> None:
+    attempt = made.attempts[0]
+    attempt.error = "Traceback (most recent call last):\n  File x, line 3\nKeyError: 'q'\n"
+    attempt.state = "failed"
+    attempt.save()
+    assert attempt.cause == "KeyError: 'q'"
+    shown = viewer_client.get("/jobs/").content.decode()
+    assert "KeyError: &#x27;q&#x27;" in shown and "Traceback" not in shown

@@ -210,6 +210,12 @@ class Attempt(models.Model):
         return Path(settings.INTRASKILL_HOME) / self.log_path
 
     @property
+    def cause(self) -> str:
+        """The last line of the error: of a traceback, the one that names the fault."""
+        lines = self.error.strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    @property
     def seconds(self) -> float | None:
         """From the start to the end, or to now."""
         return _seconds(self.started_at, self.ended_at)
