@@ -44,7 +44,7 @@ PIPELINE: dict[str, StageSpec] = {
             freeze.publish,
             freeze.prepare,
         ),
-        StageSpec("train", train.needs, train.commands, train.yields, train.publish),
+        StageSpec("train", train.needs, train.commands, train.yields, train.publish, train.prepare),
         StageSpec("analyse", analyse.needs, analyse.commands, analyse.yields, analyse.publish),
         StageSpec("validate", validate.needs, validate.commands, validate.yields, validate.publish),
         StageSpec("gate", gate.needs, gate.commands, gate.yields, gate.publish),

@@ -28,10 +28,10 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
     return (plan.folder / "train" / "groups.jsonl", plan.bank)
 
 
-def commands(plan: RoundPlan) -> tuple[Command, ...]:
-    """One command: ``analyst run``."""
+def config(plan: RoundPlan) -> AnalystConfig:
+    """How this round is analysed, while it trains or afterwards."""
     settings = plan.config.analyst
-    config = AnalystConfig(
+    return AnalystConfig(
         stage="analyse",
         name=f"{plan.round_id}-analysis",
         round_id=plan.round_id,
@@ -45,7 +45,12 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         policy=policy(plan, plan.checkpoint) if settings.probe.enabled else None,
         analyst=settings,
     )
-    return (Command("analyse", ("analyst", "run"), (Part("analyse", folder(plan), config),)),)
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """One command: ``analyst run``."""
+    part = Part("analyse", folder(plan), config(plan))
+    return (Command("analyse", ("analyst", "run"), (part,)),)
 
 
 def _history(plan: RoundPlan) -> Path | None:

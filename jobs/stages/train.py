@@ -7,7 +7,8 @@ from typing import Any
 
 from intraskill_web.experiments.models import Stage
 from intraskill_web.monitoring.models import MetricPoint
-from jobs.layout import Command, Part, RoundPlan
+from jobs.layout import Command, Part, RoundPlan, write_config
+from jobs.stages import analyse
 from jobs.stages.common import policy
 from trainer.config import TrainConfig
 from trainer.files import read_json
@@ -20,8 +21,19 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
     return (plan.curriculum, plan.bank, plan.trained_from / "checkpoint.json")
 
 
+def watch_config(plan: RoundPlan) -> Path:
+    """The configuration of the watch that makes cards beside the training."""
+    return plan.config_file("train", "watch")
+
+
+def prepare(plan: RoundPlan) -> None:
+    """Say how to watch, where a watch is wanted."""
+    if plan.config.analyst.watch:
+        write_config(watch_config(plan), analyse.config(plan))
+
+
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
-    """One command: ``train``."""
+    """One command: ``train``, or ``analyst beside``, which trains with a watch at its side."""
     settings = plan.config.train
     config = TrainConfig(
         stage="train",
@@ -38,6 +50,8 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         optimiser=settings.optimiser,
     )
     part = Part("train", plan.folder / "train", config, settings.steps)
+    if plan.config.analyst.watch:
+        return (Command("train", ("analyst", "beside", str(watch_config(plan))), (part,)),)
     return (Command("train", ("train",), (part,)),)
 
 

@@ -32,12 +32,17 @@ GRACE_SECONDS = 600.0
 TICK_SECONDS = 0.5
 
 
-def watch(config: AnalystConfig, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
+def watch(
+    config: AnalystConfig,
+    sleep: Callable[[float], None] = time.sleep,
+    is_training: Callable[[], bool] = lambda: True,
+) -> dict[str, Any]:
     """Analyse what appears until there is nothing more to come; returns counts of cards.
 
-    Raises InputError when bank or ledger cannot be used, or when there is no analyst.
+    ``is_training`` says whether the process that trains is still there. Raises InputError when bank
+    or ledger cannot be used, or when there is no analyst.
     """
-    desk = open_desk(config)
+    desk = open_desk(_without_probe(config))
     if desk.maker is None:
         raise InputError(
             "there is no analyst to watch with",
@@ -53,11 +58,13 @@ def watch(config: AnalystConfig, sleep: Callable[[float], None] = time.sleep) ->
     with Workers(desk.maker.make, desk.concurrency) as workers:
         try:
             while ended is None:
-                ended = _reason_to_end(desk, marker)
+                ended = _reason_to_end(desk, marker, is_training)
                 cases += _submit_new(desk, desk.maker, workers, cases)
-                progress.total = len(cases)
                 workers.poll(0)
-                progress.update(workers.done, ended or "watching")
+                if (workers.done, len(cases)) != (progress.done, progress.total):
+                    progress.total = len(cases)
+                    progress.update(workers.done, ended or "watching")
+                check_stop()
                 if ended is None:
                     _wait(config.analyst.limits.poll_seconds, marker, sleep)
         except StopRequested:
@@ -91,12 +98,19 @@ def end_watch(folder: Path, *, grace: float = GRACE_SECONDS) -> None:
         time.sleep(TICK_SECONDS)
 
 
-def _reason_to_end(desk: Desk, marker: Path) -> str | None:
+def _without_probe(config: AnalystConfig) -> AnalystConfig:
+    """Cards need no policy."""
+    probe = config.analyst.probe.model_copy(update={"enabled": False})
+    analyst = config.analyst.model_copy(update={"probe": probe})
+    return config.model_copy(update={"analyst": analyst})
+
+
+def _reason_to_end(desk: Desk, marker: Path, is_training: Callable[[], bool]) -> str | None:
     if marker.exists():
         return "asked to end"
     if (desk.config.training_dir / "checkpoint" / "checkpoint.json").exists():
         return "training has ended"
-    return None
+    return None if is_training() else "training is gone"
 
 
 def _submit_new(desk: Desk, maker: CardMaker, workers: Workers, known: list[Case]) -> list[Case]:

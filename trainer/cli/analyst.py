@@ -1,18 +1,24 @@
-"""``python -m trainer analyst watch | run | cold-start CONFIG``: from failures to candidates."""
+"""``python -m trainer analyst run | watch | beside | cold-start``: from failures to candidates."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from trainer.analyst.run import run_analysis
-from trainer.analyst.watch import WATCH_FOLDER, end_watch, watch
+from trainer.analyst.watch import STOP_MARKER, WATCH_FOLDER, end_watch, watch
 from trainer.cli.main import add_json_flag, print_json
 from trainer.config import AnalystConfig, PolicyConfig, load_config
 from trainer.lock import exclusive
 from trainer.progress import listen_for_stop
 from trainer.rollout.policy import Policy
 from trainer.shop.world import World
+
+#: how long a finished training waits for the cards in work
+DRAIN_SECONDS = 120.0
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,7 +31,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     beside.set_defaults(func=run_watch)
     first = commands.add_parser("cold-start", help="draft a first skill from a bare evaluation")
     first.set_defaults(func=run_first)
-    for command in (run, beside, first):
+    beside.add_argument("--parent", type=int, help="end when this process is no longer ours")
+    both = commands.add_parser("beside", help="train a round with a watch beside it")
+    both.add_argument("watch_config", type=Path)
+    both.set_defaults(func=run_beside)
+    for command in (run, beside, first, both):
         command.add_argument("config", type=Path)
         add_json_flag(command)
 
@@ -46,9 +56,31 @@ def run_watch(args: argparse.Namespace) -> int:
     config = load_config(args.config, AnalystConfig)
     listen_for_stop()
     with exclusive(config.output_dir), exclusive(config.output_dir / WATCH_FOLDER):
-        counts = watch(config)
+        counts = watch(config, is_training=lambda: args.parent in (None, os.getppid()))
     print_json(counts)
     return 0
+
+
+def run_beside(args: argparse.Namespace) -> int:
+    """Train a round (``config``) while a child makes cards; the child never harms the training."""
+    from trainer.cli.train import run_train
+
+    command = [sys.executable, "-m", "trainer", "analyst", "watch", str(args.watch_config)]
+    child = subprocess.Popen([*command, "--parent", str(os.getpid())], stdout=sys.stderr)
+    try:
+        return run_train(args)
+    finally:
+        _let_end(child, load_config(args.watch_config, AnalystConfig).output_dir)
+
+
+def _let_end(child: subprocess.Popen[bytes], folder: Path) -> None:
+    """Give a watch time for what it has in work; what is left the analysis does later."""
+    try:
+        child.wait(DRAIN_SECONDS)
+    except subprocess.TimeoutExpired:
+        (folder / STOP_MARKER).touch()
+        child.terminate()
+        child.wait()
 
 
 def run_first(args: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ from trainer.analyst.rules.goal import goal_of
 from trainer.analyst.rules.violations import turns_of
 from trainer.errors import IncompleteError, InputError
 from trainer.files import read_json, read_jsonl, write_jsonl
+from trainer.gate.cold_start import parse_draft
 from trainer.gate.pool import load_pool
 from trainer.gate.slots import build_layout
 from trainer.shop.world import World
@@ -90,6 +91,9 @@ def test_the_first_gate_finds_a_pool_of_the_draft(bare_run: Path) -> None:
     assert pool.candidates == () and pool.current_skillbank_sha256 == bank.bank_sha256
     assert all("draft_only" not in chunk.metadata for chunk in pool.current)
     assert len(build_layout(pool).columns) == len(bank.chunks)
+    draft = parse_draft(read_json(folder / "initial_skillbank.json"))
+    assert [chunk.skill_id for chunk in draft.chunks] == [c.skill_id for c in bank.chunks]
+    assert draft.budget == min(10, len(bank.chunks))
 
 
 def test_repeating_a_cold_start_makes_no_card_again_and_the_same_draft(bare_run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,3 +106,33 @@ def test_repeating_an_analysis_gives_the_same_hashes(
     for summary in (one, two):
         summary.pop("created_at")
     assert one == two
+
+
+def test_rules_make_a_card_of_every_group_and_the_same_documents_each_time(
+    round_folder: Path, configure: Configure
+) -> None:
+    first = run_analysis(configure(round_folder, "rule_based"))
+    assert (first["status"], first["analyzed_cards"], first["analyst_errors"]) == ("complete", 6, 0)
+    cards = list(read_jsonl(round_folder / "analysis" / "failure_cards.jsonl"))
+    assert {card["provenance"] for card in cards} == {"rule_based"}
+    assert {card["schema_version"] for card in cards} == {"shopsimrl-evidence-card-v3"}
+    shutil.rmtree(round_folder / "analysis")
+    again = run_analysis(configure(round_folder, "rule_based"))
+    for summary in (first, again):
+        summary.pop("created_at")
+    assert first == again
+    pool = load_pool(round_folder / "analysis" / "candidate_pool.json")
+    assert len(pool.candidates) == first["candidates"]
+    ledger = list(read_jsonl(round_folder / "analysis" / "proposal_ledger.jsonl"))
+    assert [row["candidate_id"] for row in ledger] == [c.candidate_id for c in pool.candidates]
+
+
+def test_a_changed_bank_makes_the_cards_anew(round_folder: Path, configure: Configure) -> None:
+    run_analysis(configure(round_folder, "rule_based"))
+    path = round_folder / "analysis" / "failure_cards.jsonl"
+    assert len(list(read_jsonl(path))) == 6
+    write_bank(round_folder / "bank.json", curriculum().chunks, bank_version="u", metadata={})
+    run_analysis(configure(round_folder, "rule_based"))
+    assert len(list(read_jsonl(path))) == 12, "cards are appended, never overwritten"
+    run_analysis(configure(round_folder, "rule_based"))
+    assert len(list(read_jsonl(path))) == 12
