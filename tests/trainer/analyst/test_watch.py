@@ -38,7 +38,7 @@ def test_groups_are_analysed_as_they_appear_and_the_end_of_training_ends_the_wat
         counts.append(len(list(read_jsonl(cards))))
         if len(counts) < len(lines):
             write_jsonl(groups, lines[: len(counts)])
-        else:
+        elif (round_folder / "checkpoint.json").exists():
             write_jsonl(groups, lines)
             (round_folder / "checkpoint.json").rename(
                 round_folder / "train" / "checkpoint" / "checkpoint.json"
