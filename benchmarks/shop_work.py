@@ -20,6 +20,8 @@ from trainer.shop.world import World, load_world
 
 FILLER_WORDS = 9_000
 PERSONA_SHARE = 0.2
+PAGE = 20
+TURNING_SHARE = 0.3  # of the episodes look at the second page
 
 Figure = dict[str, Any]
 
@@ -85,12 +87,14 @@ def shopping(world: World, task_id: int, rng: random.Random) -> Iterator[tuple[s
 
 
 def _clicks(world: World, session: ShopSession, rng: random.Random) -> list[str]:
+    """Look at one product, go back, now and then turn the page, choose another and buy it."""
     listed = [row["asin"] for row in session.observe().state["products"]]
     target = session.task.asin
     chosen = target if target in listed else rng.choice(listed)
     options = world.catalogue.products[chosen].options
     choices = [f"{axis}={rng.choice(values)}" for axis, values in options.items()]
-    return ["next >", "< prev", chosen, *choices, "buy now"]
+    turning = ["next >", "< prev"] if len(listed) == PAGE and rng.random() < TURNING_SHARE else []
+    return [rng.choice(listed), "< prev", *turning, chosen, *choices, "buy now"]
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -39,6 +39,8 @@ class Navigation:
         self._page: ProductPage | None = None
         self._attributes_shown = False
         self._seen: set[str] = set()
+        #: result pages of this search, by number and what was seen; they are turned to and fro
+        self._result_pages: dict[tuple[int, int], dict[str, Any]] = {}
 
     @property
     def page(self) -> ProductPage:
@@ -59,6 +61,7 @@ class Navigation:
         self._normalised = normalise(query)
         self._results = self._world.search(query)
         self._number = 1
+        self._result_pages = {}
         self._leave_product("search_results")
         return "executed"
 
@@ -173,7 +176,10 @@ class Navigation:
         """The structured page."""
         state = observation.base_state(self._profile, self.type, self.actions(), last_action)
         if self.type == "search_results":
-            state.update(self._results_fields())
+            key = (self._number, len(self._seen) if self._profile.marks_seen else 0)
+            if key not in self._result_pages:
+                self._result_pages[key] = self._results_fields()
+            state.update(self._result_pages[key])
         elif self.type == "product_detail":
             state.update(self._detail_fields())
         return state
