@@ -54,13 +54,14 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
 
 
 def _history(plan: RoundPlan) -> Path | None:
-    """The ledger of the previous gate, else of the previous analysis."""
-    if plan.previous is None:
-        return None
+    """The latest ledger before this round: of a gate, else of an analysis. None is ever lost."""
     name = "proposal_ledger.jsonl"
-    for candidate in (plan.previous.folder / "gate" / name, folder(plan.previous) / name):
-        if candidate.exists():
-            return plan.from_config(candidate)
+    earlier = plan.previous
+    while earlier is not None:
+        for candidate in (earlier.folder / "gate" / name, folder(earlier) / name):
+            if candidate.exists():
+                return plan.from_config(candidate)
+        earlier = earlier.previous
     return None
 
 
@@ -70,7 +71,10 @@ def yields(plan: RoundPlan) -> tuple[Path, ...]:
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
-    """Rows of the candidates; the outcome is the summary's counts."""
+    """Rows of the candidates; the outcome is the summary's counts, and whether all went well."""
     publish_candidates(stage.round, pool(plan))
     summary = read_json(folder(plan) / "analysis_summary.json")
-    return {key: value for key, value in summary.items() if isinstance(value, int | float)}
+    outcome = {key: value for key, value in summary.items() if isinstance(value, int | float)}
+    if error := summary.get("error"):
+        outcome |= {"status": summary["status"], "error": error["message"]}
+    return outcome

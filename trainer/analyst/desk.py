@@ -75,7 +75,9 @@ def open_desk(config: AnalystConfig, open_policy: OpenPolicy | None = None) -> D
     if settings.kind == "none":
         wall = Firewall("compat")
         return Desk(config, bank, history, None, wall, ProcedureStyle(), None, NoCompiler())
-    world = load_world(config.world.profile, catalogue=config.world.catalogue)
+    world = load_world(
+        config.world.profile, catalogue=config.world.catalogue, splits=config.world.splits
+    )
     firewall = Firewall(settings.firewall, world.catalogue)
     style = style_of(world)
     store = CardStore(config.output_dir / "failure_cards.jsonl")

@@ -6,10 +6,12 @@ over a network. Specification: training.md §7, §9.30.
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import zip_longest
 from pathlib import Path
 
+from trainer.analyst.settings import AnalystSettings
 from trainer.canonical import fingerprint
 from trainer.config import ExperimentConfig, PolicyConfig, TrainConfig, WorldConfig
 from trainer.engines.endpoint.checkpoint import checkpoint_identity
@@ -30,6 +32,25 @@ def world(inputs: Inputs, config: WorldConfig) -> str:
     inputs.world = load_world(config.profile, catalogue=config.catalogue, splits=config.splits)
     identity = inputs.world.identity()
     return f"profile {config.profile}, catalogue {identity['catalogue_sha256'][:12]}"
+
+
+def analyst(inputs: Inputs, settings: AnalystSettings) -> str:
+    """Whoever analyses can work in this world, and has a key where one is needed."""
+    if settings.kind == "rule_based" and need_world(inputs).language is None:
+        raise InputError(
+            "the rule-based analyst writes for worlds of single words",
+            field="analyst.kind",
+            value=settings.kind,
+            remedy="Choose kind: endpoint for this profile",
+        )
+    chat = settings.endpoint
+    if chat is not None and not os.environ.get(chat.api_key_env):
+        raise InputError(
+            "the environment holds no key for the analyst's server",
+            field=chat.api_key_env,
+            remedy="Export it; a server that asks for none takes any value",
+        )
+    return f"{settings.kind}" if chat is None else f"{chat.model} at {chat.base_url}"
 
 
 def bank(inputs: Inputs, path: Path) -> str:

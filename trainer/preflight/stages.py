@@ -45,6 +45,8 @@ def evaluation_checks(config: EvaluateConfig) -> list[NamedCheck]:
 def analyst_checks(config: AnalystConfig) -> list[NamedCheck]:
     """The checks of an analysis."""
     return [
+        ("world", lambda inputs: checks.world(inputs, config.world)),
+        ("analyst", lambda inputs: checks.analyst(inputs, config.analyst)),
         ("skillbank", lambda inputs: checks.bank(inputs, config.skillbank)),
         ("training_round", lambda inputs: checks.file(config.training_dir / "groups.jsonl")),
         ("ledger_history", lambda inputs: checks.file(config.ledger_history)),
@@ -72,6 +74,7 @@ def experiment_checks(config: ExperimentConfig) -> list[NamedCheck]:
         ("skillbank", lambda inputs: checks.bank(inputs, config.start.skillbank)),
         ("effects", checks.effects),
         ("checkpoint", lambda inputs: checks.checkpoint(inputs, config.start.checkpoint)),
+        ("analyst", lambda inputs: checks.analyst(inputs, config.analyst)),
     ]
 
 

@@ -111,8 +111,8 @@ def command(mini: World, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -
 
     for module in (analyst, evaluate, train):  # the handlers of the test run stay as they are
         monkeypatch.setattr(module, "listen_for_stop", lambda: None)
-    monkeypatch.setattr(checks, "load_world", lambda profile, *, catalogue=None: mini)
-    monkeypatch.setattr(evaluate, "load_world", lambda profile, *, catalogue=None: mini)
+    monkeypatch.setattr(checks, "load_world", lambda profile, **_files: mini)
+    monkeypatch.setattr(evaluate, "load_world", lambda profile, **_files: mini)
 
     def run(*arguments: object) -> tuple[int, Any, str]:
         code = main([str(argument) for argument in arguments])

@@ -38,7 +38,9 @@ SUMMARY_SCHEMA = "shopsimrl-trace2skill-cold-start-v3"
 def run_cold_start(config: ColdStartConfig) -> Row:
     """Raises InputError for traces that cannot be used, StopRequested, and IncompleteError when
     the analyst failed as a whole: there is no first skill without one."""
-    world = load_world(config.world.profile, catalogue=config.world.catalogue)
+    world = load_world(
+        config.world.profile, catalogue=config.world.catalogue, splits=config.world.splits
+    )
     firewall = Firewall(config.analyst.firewall, world.catalogue)
     store = CardStore(config.output_dir / "failure_cards.jsonl")
     channels = read_channels(config.run_dir, config.traces)

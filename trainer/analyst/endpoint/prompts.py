@@ -56,7 +56,6 @@ REMINDERS = {
     "cut_off": "回答因长度被截断；本轮没有执行任何操作。请更简短地重新回答。",
     "invalid_arguments": "函数参数不是合法的 JSON 对象；本轮没有执行任何操作。",
     "unavailable_tool": "当前没有提供这个函数；本轮没有执行任何操作。",
-    "invalid_tool_arguments": "函数参数不符合要求；本轮没有执行任何操作。",
     "invalid_card": "证据卡不符合约定，没有被接受。请改正下列各项后重新提交。",
     "last_turn": "这是最后一轮：只能提交证据卡。",
 }
