@@ -51,7 +51,7 @@ def test_the_demo_is_the_round_that_was_promised() -> None:
     assert (config.train.steps, rollout.groups_per_wave, rollout.groups_kept) == (20, 32, 16)
     assert rollout.episodes_per_group == 8
     assert config.evaluation.bare_tasks == 1600
-    assert config.train.optimiser.learning_rate == 6e-5
+    assert config.train.optimiser.learning_rate == 8e-5
     assert config.gate.profile == "published"
 
 
