@@ -36,6 +36,7 @@ class Service:
     started_at: float = 0.0
     failures: int = 0
     due_at: float = 0.0
+    asked_to_end: bool = False
 
 
 @dataclass(slots=True)
@@ -75,8 +76,10 @@ class Supervisor:
         self._record()
 
     def ask_to_end(self, service: Service) -> None:
-        """Send the service its ending signal, without waiting."""
-        if service.process is not None and service.process.poll() is None:
+        """Send the service its ending signal once, without waiting: a second one means haste."""
+        alive = service.process is not None and service.process.poll() is None
+        if service.process is not None and alive and not service.asked_to_end:
+            service.asked_to_end = True
             service.process.send_signal(service.ends_with)
 
     def _launch(self, service: Service) -> None:
@@ -89,6 +92,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        service.asked_to_end = False
         pid = service.process.pid
         service.ref = processes.ProcessRef(pid, pid, processes.start_token(pid))
         service.started_at = time.monotonic()
