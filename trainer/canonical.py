@@ -24,8 +24,15 @@ def canonical_json(value: object) -> str:
 
 
 def fingerprint(value: object) -> str:
-    """Lower-case hex SHA-256 of the canonical JSON of ``value``."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    """Lower-case hex SHA-256 of the canonical JSON of ``value``.
+
+    Raises InputError on NaN, infinities and halves of surrogate pairs, which no JSON text has.
+    """
+    try:
+        text = canonical_json(value).encode()
+    except ValueError as error:
+        raise InputError(f"has no canonical JSON: {error}") from error
+    return hashlib.sha256(text).hexdigest()
 
 
 def sha256_file(path: Path) -> str:

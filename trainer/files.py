@@ -44,11 +44,22 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     """The parsed file. Raises InputError that names the file when it is missing or not JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        return parse_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError("no such file", file=path) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except IsADirectoryError as error:
+        raise InputError("is a folder, not a file", file=path) from error
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON: {error}", file=path) from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also on NaN and infinities, which JSON lacks."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def append_jsonl(path: Path, rows: Iterable[object], *, compact: bool = True) -> None:
@@ -90,8 +101,8 @@ def read_jsonl(path: Path) -> Iterator[Any]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield json.loads(line)
-            except (UnicodeDecodeError, json.JSONDecodeError) as error:
+                yield parse_json(line)
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"line {number} is not valid JSON: {error}", file=path) from error
 
 

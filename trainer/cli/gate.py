@@ -10,8 +10,10 @@ from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
 from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, load_config
 from trainer.errors import InputError
 from trainer.progress import listen_for_stop
+from trainer.reading import Node
 
 PROFILES = ("published", "standard")
+MOST_TASKS, MOST_SLOTS = 100_000, 64
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -125,6 +127,7 @@ def run_plan(args: argparse.Namespace) -> int:
     from trainer.gate.pool import load_pool
     from trainer.shop.splits import load_splits
 
+    sd = Node(args.sd, None, "--sd").positive()
     print_json(
         plan_summary(
             load_pool(args.pool),
@@ -133,7 +136,7 @@ def run_plan(args: argparse.Namespace) -> int:
             experiment_seed=args.experiment_seed,
             mask_seed=args.mask_seed,
             profile=args.profile,
-            sd=args.sd,
+            sd=sd,
         )
     )
     return 0
@@ -141,8 +144,10 @@ def run_plan(args: argparse.Namespace) -> int:
 
 def run_fit(args: argparse.Namespace) -> int:
     """Fit a gate under its own profile; exit code 1 when it does not come out as it was."""
-    from trainer.gate.refit import TOLERANCE, load_finished, refit
+    from trainer.gate.finished import load_finished, require_unchanged
+    from trainer.gate.refit import TOLERANCE, refit
 
+    require_unchanged(args.folder)
     report = refit(load_finished(args.folder))
     print_json(report)
     return 0 if report["largest_difference"] <= TOLERANCE else EXIT_INCOMPLETE
@@ -151,15 +156,20 @@ def run_fit(args: argparse.Namespace) -> int:
 def run_refit(args: argparse.Namespace) -> int:
     """Judge a gate by other rules; the gate itself is never written to."""
     from trainer.files import write_json
-    from trainer.gate.refit import load_finished, refit
+    from trainer.gate.finished import load_finished, require_unchanged
+    from trainer.gate.refit import refit
 
     if args.out is not None and args.out.exists():
         raise InputError("exists already", file=args.out, remedy="choose a new file")
+    if args.set and args.profile != "standard":
+        raise InputError("only the standard profile has thresholds", field="--set", value=args.set)
+    require_unchanged(args.folder)
+    gate = load_finished(args.folder)
     report = refit(
-        load_finished(args.folder),
+        gate,
         profile=args.profile,
         budget=args.budget,
-        settings=_settings(args.set) if args.profile == "standard" else None,
+        settings=_settings(args.set, gate.settings.model_dump()),
     )
     if args.out is not None:
         write_json(args.out, report)
@@ -167,7 +177,7 @@ def run_refit(args: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(pairs: list[str]) -> Any:
+def _settings(pairs: list[str], before: dict[str, Any]) -> Any:
     from trainer.config import parse_config
     from trainer.gate.standard.settings import StandardSettings
 
@@ -175,32 +185,43 @@ def _settings(pairs: list[str]) -> Any:
     if wrong:
         raise InputError("write thresholds as KEY=VALUE", field="--set", value=wrong[0])
     values = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
-    return parse_config(values, StandardSettings, file=Path("--set"))
+    return parse_config({**before, **values}, StandardSettings, file=Path("--set"))
 
 
 def run_power(args: argparse.Namespace) -> int:
     """Print standard errors, detectable effects, rollouts needed and warnings."""
+    from trainer.gate.finished import load_finished
     from trainer.gate.planner import imagined_layout, power_report
     from trainer.gate.pool import load_pool
-    from trainer.gate.refit import difference_sd, load_finished
+    from trainer.gate.refit import difference_sd
     from trainer.gate.slots import build_layout
 
-    sd = args.sd
+    tasks = Node(args.tasks, None, "--tasks").integer(least=1, most=MOST_TASKS)
+    effect = None if args.effect is None else Node(args.effect, None, "--effect").positive()
+    sd = None if args.sd is None else Node(args.sd, None, "--sd").positive()
     if args.gate is not None:
         gate = load_finished(args.gate)
         layout, sd = gate.layout, difference_sd(gate) if sd is None else sd
     elif args.pool is not None:
         layout = build_layout(load_pool(args.pool))
     else:
-        layout = imagined_layout(args.chunks, args.rewrites, args.additions)
-    if sd is None or sd <= 0:
+        chunks = Node(args.chunks, None, "--slots").integer(least=0, most=MOST_SLOTS)
+        additions = Node(args.additions, None, "--additions").integer(least=0, most=MOST_SLOTS)
+        for count in args.rewrites:
+            Node(count, None, "--rewrites").integer(least=0, most=MOST_SLOTS)
+        if len(args.rewrites) > chunks:
+            raise InputError(
+                f"only {chunks} chunks can be rewritten", field="--rewrites", value=args.rewrites
+            )
+        layout = imagined_layout(chunks, args.rewrites, additions)
+    if not layout.columns:
+        raise InputError("there is nothing to judge", field="--slots", remedy="ask for slots")
+    if sd is None:
         raise InputError(
             "the SD of a task difference must be known",
             field="--sd",
             value=sd,
             remedy="give --sd, or --gate with a finished gate",
         )
-    print_json(
-        power_report(layout, tasks=args.tasks, sd=sd, profile=args.profile, effect=args.effect)
-    )
+    print_json(power_report(layout, tasks=tasks, sd=sd, profile=args.profile, effect=effect))
     return 0

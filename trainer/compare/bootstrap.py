@@ -2,8 +2,8 @@
 
 ``published_interval`` reproduces the published convention to the last bit: percentile interval over
 10,000 resamples whose indices come from Python's generator, seeded by the metric's name. Two
-metrics with equal data therefore get slightly different intervals; ``bca_interval`` uses one index
-matrix for all metrics and corrects bias and skewness (Efron 1987). Specification: gate-analysis.md
+metrics with equal data therefore get slightly different intervals; ``bca_interval`` draws the same
+tasks for all metrics and corrects bias and skewness (Efron 1987). Specification: gate-analysis.md
 §13.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from scipy import stats
 
 Array = NDArray[np.float64]
 RESAMPLES = 10_000
+BLOCK = 1000  # resamples whose indices are held at once
 SEED = 20260901
 LEVEL = 0.95
 
@@ -29,33 +29,52 @@ def published_interval(
     """Percentile interval of the mean; ``metric`` names the random stream."""
     digest = hashlib.sha256(f"{seed}:{metric}".encode()).digest()
     n = len(differences)
-    indices = randrange_stream(int.from_bytes(digest[:8], "big"), n, resamples * n)
-    means = np.sort(resampled_means(differences, indices.reshape(resamples, n)))
+    stream = RandrangeStream(int.from_bytes(digest[:8], "big"), n)
+    blocks = [
+        resampled_means(differences, stream.take(count * n).reshape(count, n))
+        for count in block_sizes(resamples)
+    ]
+    means = np.sort(np.concatenate(blocks))
     tail = (1 - LEVEL) / 2
     return percentile(means, tail), percentile(means, 1 - tail)
 
 
-def randrange_stream(seed: int, n: int, count: int) -> NDArray[np.int64]:
-    """What ``count`` calls of ``random.Random(seed).randrange(n)`` return.
+def block_sizes(resamples: int) -> list[int]:
+    """The resamples in blocks whose indices fit into memory, however many tasks there are."""
+    whole, rest = divmod(resamples, BLOCK)
+    return [BLOCK] * whole + [rest] * (rest > 0)
+
+
+class RandrangeStream:
+    """What one call after another of ``random.Random(seed).randrange(n)`` returns.
 
     ``randrange`` takes the top bits of 32-bit words of the Mersenne Twister and draws again while
     the value is not below n; numpy runs the same generator from the same state much faster.
     """
-    state = random.Random(seed).getstate()[1]
-    generator = np.random.MT19937()
-    generator.state = {
-        "bit_generator": "MT19937",
-        "state": {"key": np.array(state[:-1], dtype=np.uint32), "pos": state[-1]},
-    }
-    shift = np.uint64(32 - n.bit_length())
-    kept: list[NDArray[np.int64]] = []
-    missing = count
-    while missing > 0:
-        values = (generator.random_raw(2 * missing + 64) >> shift).astype(np.int64)
-        values = values[values < n][:missing]
-        kept.append(values)
-        missing -= len(values)
-    return np.concatenate(kept)
+
+    def __init__(self, seed: int, n: int) -> None:
+        state = random.Random(seed).getstate()[1]
+        self._generator = np.random.MT19937()
+        self._generator.state = {
+            "bit_generator": "MT19937",
+            "state": {"key": np.array(state[:-1], dtype=np.uint32), "pos": state[-1]},
+        }
+        self._n = n
+        self._shift = np.uint64(32 - n.bit_length())
+        self._ahead: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next ``count`` values."""
+        kept = [self._ahead]
+        missing = count - len(self._ahead)
+        while missing > 0:
+            words = self._generator.random_raw(2 * missing + 64)
+            values = (words >> self._shift).astype(np.int64)
+            kept.append(values[values < self._n])
+            missing -= len(kept[-1])
+        drawn = np.concatenate(kept)
+        self._ahead = drawn[count:]
+        return drawn[:count]
 
 
 def resampled_means(differences: Array, indices: NDArray[np.int64]) -> Array:
@@ -80,21 +99,19 @@ def percentile(ordered: Array, p: float) -> float:
     return float(ordered[below] * (1 - weight) + ordered[above] * weight)
 
 
-@lru_cache(maxsize=4)
-def index_matrix(n: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[np.int64]:
-    """Indices (resamples, n) that every metric of a comparison shares."""
-    return np.random.default_rng(seed).integers(0, n, (resamples, n))
-
-
 def bca_interval(differences: Array) -> tuple[float, float]:
     """Bias-corrected and accelerated interval of the mean; a point for constant differences."""
     n = len(differences)
     mean = float(differences.mean())
     if n < 2 or float(np.ptp(differences)) == 0.0:
         return mean, mean
-    means = np.sort(differences[index_matrix(n)].mean(axis=1))
+    rng = np.random.default_rng(SEED)  # the same tasks for every metric of a comparison
+    blocks = [
+        differences[rng.integers(0, n, (count, n))].mean(axis=1) for count in block_sizes(RESAMPLES)
+    ]
+    means = np.sort(np.concatenate(blocks))
     below = (np.sum(means < mean) + 0.5 * np.sum(means == mean)) / len(means)
-    bias = stats.norm.ppf(below)
+    bias = stats.norm.ppf(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
     jackknife = (differences.sum() - differences) / (n - 1)
     away = jackknife.mean() - jackknife
     acceleration = np.sum(away**3) / (6.0 * np.sum(away**2) ** 1.5)

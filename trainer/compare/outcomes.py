@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.errors import InputError
-from trainer.files import read_json, read_jsonl
+from trainer.files import read_jsonl
 from trainer.gate.runs import PROVENANCE, Run, core, episode_id, load_run, outcomes_of
+from trainer.reading import Node, read_node
+from trainer.rollout.traces import is_complete
 
 Array = NDArray[np.float64]
 Json = Mapping[str, Any]
@@ -36,10 +38,11 @@ class Arm:
 
 def arms_of_file(path: Path, names: Sequence[str]) -> list[Arm]:
     """Arms of an outcomes file: a list of tasks, each with ``{reward, success}`` for every arm."""
-    rows = read_json(path)
-    if not isinstance(rows, list) or not rows:
-        raise InputError("must be a non-empty list of tasks", file=path)
-    known = [key for key, value in rows[0].items() if isinstance(value, Mapping)]
+    root = read_node(path)
+    rows = list(root)
+    if not rows:
+        raise root.error("must hold at least one task")
+    known = [key for key, value in rows[0].mapping().items() if isinstance(value, Mapping)]
     arms = []
     for name in names:
         if name not in known:
@@ -47,20 +50,19 @@ def arms_of_file(path: Path, names: Sequence[str]) -> list[Arm]:
                 "no such arm", file=path, value=name, remedy="known: " + ", ".join(known)
             )
         tasks: dict[int, list[dict[str, float]]] = {}
-        for number, row in enumerate(rows):
-            tasks.setdefault(row["task_id"], []).append(_row_values(row.get(name), path, number))
+        for row in rows:
+            tasks.setdefault(row["task_id"].integer(least=0), []).append(_row_values(row[name]))
         arms.append(_arm(name, tasks))
     return arms
 
 
-def _row_values(value: object, path: Path, number: int) -> dict[str, float]:
-    if not isinstance(value, Mapping):
-        raise InputError(f"row {number} lacks an arm", file=path, value=value)
-    found = {"r_success" if key == "success" else str(key): v for key, v in value.items()}
-    for key, item in found.items():
-        if isinstance(item, bool) or not isinstance(item, int | float):
-            raise InputError(f"row {number} is no number", file=path, field=key, value=item)
-    return {key: float(item) for key, item in found.items()}
+def _row_values(arm: Node) -> dict[str, float]:
+    values = {key: arm[key].number() for key in arm.mapping()}
+    if "success" in values:
+        values["r_success"] = values.pop("success")
+        if not 0.0 <= values["r_success"] <= 1.0:
+            raise arm["success"].error("must lie between 0 and 1")
+    return values
 
 
 def arms_of_runs(folders: Sequence[Path], *, across: str | None = None) -> list[Arm]:
@@ -107,33 +109,38 @@ def task_values(run: Run) -> dict[int, list[dict[str, float]]]:
     """Outcome, behaviour and cost of every completed episode, by task."""
     file = run.folder / "traces.jsonl"
     tasks: dict[int, list[dict[str, float]]] = {}
-    for trace in read_jsonl(file):
-        if trace["episode_id"] in run.traces and trace["status"] == "completed":
-            values = {**outcomes_of(trace, file), **behaviour(trace)}
+    for number, trace in enumerate(read_jsonl(file), 1):
+        if trace["episode_id"] in run.traces and is_complete(trace):
+            values = {
+                **outcomes_of(trace, file),
+                **behaviour(Node(trace, file, f"line {number}")),
+            }
             tasks.setdefault(trace["job"]["task_id"], []).append(values)
     return tasks
 
 
-def behaviour(trace: Json) -> dict[str, float]:
+def behaviour(trace: Node) -> dict[str, float]:
     """Steps, error rates (of model steps or of executed actions), tokens and time of an episode."""
-    steps = trace["steps"]
+    steps = list(trace["steps"])
     turns = max(1, len(steps))
     feedback = [
-        step["environment"]["action_feedback"]
+        found
         for step in steps
-        if step["environment"] is not None and step["environment"].get("action_feedback")
+        if step["environment"].value is not None
+        and (found := step["environment"].get("action_feedback").value)
     ]
-    invalid = sum(record["valid"] is False for record in feedback)
+    invalid = sum(Node(record).get("valid").value is False for record in feedback)
     values = {
         "steps": float(len(steps)),
-        "protocol_error_rate": sum("protocol_error" in step for step in steps) / turns,
-        "policy_failure_rate": sum("policy_failure" in step for step in steps) / turns,
+        "protocol_error_rate": sum("protocol_error" in step.mapping() for step in steps) / turns,
+        "policy_failure_rate": sum("policy_failure" in step.mapping() for step in steps) / turns,
         "invalid_action_rate": invalid / len(feedback) if feedback else 0.0,
-        "duration_ms": float(trace["duration_ms"]),
+        "duration_ms": trace["duration_ms"].number(),
     }
-    usage = [step["model"].get("usage") or {} for step in steps]
+    usage = [step["model"].get("usage") for step in steps]
     for kind in TOKENS:
-        values[kind] = float(sum(each.get(kind, 0) for each in usage))
+        counts = [each.get(kind) for each in usage if each.value is not None]
+        values[kind] = sum(count.number() for count in counts if count.value is not None)
     return values
 
 

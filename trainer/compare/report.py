@@ -29,11 +29,18 @@ def compare(
     if a.task_ids != b.task_ids:
         differing = sorted(set(a.task_ids) ^ set(b.task_ids))
         raise InputError("the arms hold different tasks", field="task_id", value=differing[:5])
+    if len(a.task_ids) < 2:
+        raise InputError("two tasks at least are needed", field="task_id", value=a.task_ids)
     metrics = [name for name in a.values if name in b.values]
-    unknown = [name for name in primary if name not in metrics]
+    unknown = [name for name in (*primary, "r_success") if name not in metrics]
     if unknown:
-        raise InputError("no such metric", field="primary", value=unknown, remedy=str(metrics))
-    table = Transitions.of(a.values["r_success"], b.values["r_success"])
+        raise InputError(
+            "both arms need this metric",
+            field="primary",
+            value=unknown,
+            remedy="common to both: " + ", ".join(metrics),
+        )
+    table = transitions(a.values["r_success"], b.values["r_success"])
     return {
         "schema_version": SCHEMA,
         "created_at": utc_now(),
@@ -48,7 +55,7 @@ def compare(
             "confidence_level": 0.95,
         },
         "metrics": {name: _metric(name, a.values[name], b.values[name], seed) for name in metrics},
-        "transitions": table.to_record(),
+        "transitions": None if table is None else table.to_record(),
         "tests": _tests(a, b, table, primary, seed),
     }
 
@@ -66,13 +73,24 @@ def _metric(name: str, a: Array, b: Array, seed: int) -> dict[str, Any]:
     }
 
 
-def _tests(a: Arm, b: Arm, table: Transitions, primary: Sequence[str], seed: int) -> dict[str, Any]:
-    exact, mid = mcnemar(table)
+def transitions(a: Array, b: Array) -> Transitions | None:
+    """How successes moved; None when tasks were played several times and succeeded in part."""
+    both = np.concatenate([a, b])
+    return Transitions.of(a, b) if np.isin(both, (0.0, 1.0)).all() else None
+
+
+def _tests(
+    a: Arm, b: Arm, table: Transitions | None, primary: Sequence[str], seed: int
+) -> dict[str, Any]:
     flips = {name: sign_flip(b.values[name] - a.values[name], seed=seed) for name in primary}
-    raw = {name: exact if name == "r_success" else flips[name] for name in primary}
+    raw = dict(flips)
+    if table is not None:
+        exact, mid = mcnemar(table)
+        if "r_success" in raw:
+            raw["r_success"] = exact
     return {
-        "mcnemar": {"exact": exact, "mid_p": mid},
-        "newcombe_interval": list(newcombe(table)),
+        "mcnemar": None if table is None else {"exact": exact, "mid_p": mid},
+        "newcombe_interval": None if table is None else list(newcombe(table)),
         "sign_flip": flips,
         "primary": list(primary),
         "p_values": raw,

@@ -21,6 +21,7 @@ from trainer.errors import InputError
 from trainer.gate.assignment import Assignment
 from trainer.gate.selection import Selection, select
 from trainer.gate.slots import Intervention, Layout, Slot
+from trainer.reading import Node
 from trainer.skills.bank import bank_document, parse_bank
 from trainer.skills.types import Chunk
 
@@ -71,7 +72,9 @@ def parse_draft(document: Json, *, budget: int | None = None) -> Draft:
     if active:
         raise InputError("a draft holds only draft records", field="skills", value=active)
     stated = bank.metadata.get("active_skill_budget")
-    budgets = {each for each in (stated, budget) if each is not None}
+    budgets = [each for each in (stated, budget) if each is not None]
+    if len(budgets) == 2 and stated == budget:
+        budgets = [stated]
     if len(budgets) != 1:
         raise InputError(
             "one budget is needed, and both places must agree",
@@ -79,6 +82,7 @@ def parse_draft(document: Json, *, budget: int | None = None) -> Draft:
             value=(stated, budget),
         )
     (agreed,) = budgets
+    agreed = Node(agreed, None, "metadata.active_skill_budget").integer()
     if not 1 <= agreed <= len(bank.chunks):
         raise InputError(
             "must lie between 1 and the chunks", field="active_skill_budget", value=agreed

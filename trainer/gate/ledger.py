@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import InputError
 from trainer.files import read_jsonl
 from trainer.gate.pool import Candidate, CandidatePool
 from trainer.gate.selection import Selection, Verdict
+from trainer.reading import Node
 
 Row = dict[str, Any]
 
@@ -26,12 +26,11 @@ def load_ledger(path: Path) -> list[Row]:
     """
     rows: dict[str, Row] = {}
     for number, row in enumerate(read_jsonl(path), 1):
-        name = row.get("candidate_id") if isinstance(row, dict) else None
-        if not isinstance(name, str) or not name:
-            raise InputError(
-                f"line {number} has no candidate id", file=path, field="candidate_id", value=name
-            )
-        rows[name] = row
+        line = Node(row, path, f"line {number}")
+        if line.get("validation_history").value is not None:
+            for event in line["validation_history"]:
+                event.mapping()
+        rows[line["candidate_id"].text()] = line.mapping()
     return list(rows.values())
 
 
@@ -41,7 +40,7 @@ def proposal_row(candidate: Candidate, proposal_checkpoint: str) -> Row:
         "candidate_id": candidate.candidate_id,
         "operation": candidate.operation,
         "target_chunk_id": candidate.target_chunk_id,
-        "source_card_ids": list(candidate.metadata.get("evidence_card_ids", [])),
+        "source_card_ids": list(candidate.metadata.get("evidence_card_ids") or []),
         "failure_mechanism": candidate.metadata.get("failure_mechanism", ""),
         "proposal_checkpoint": proposal_checkpoint,
         "stage": "online",
@@ -119,5 +118,5 @@ def _attach(row: Row, event: Mapping[str, Any]) -> None:
         )
 
     row |= event
-    earlier = [e for e in row.get("validation_history", []) if gate_of(e) != gate_of(event)]
+    earlier = [e for e in row.get("validation_history") or [] if gate_of(e) != gate_of(event)]
     row["validation_history"] = [*earlier, dict(event)]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from trainer.canonical import fingerprint, utc_now
 from trainer.errors import InputError
 from trainer.files import read_json
+from trainer.reading import Node
 from trainer.skills.bank import SkillBank
 from trainer.skills.types import Chunk
 
@@ -105,89 +106,76 @@ def load_pool(path: Path) -> CandidatePool:
 
 def parse_pool(document: object, *, file: Path | None = None) -> CandidatePool:
     """Validate a parsed pool: schema, hash, ids, texts and targets."""
-    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA:
-        found = document.get("schema_version") if isinstance(document, dict) else document
-        raise InputError(
-            "not a candidate pool",
-            file=file,
-            field="schema_version",
-            value=found,
-            remedy=f"expected {SCHEMA}",
-        )
-    expected = pool_hash(document)
-    if document.get("pool_sha256") != expected:
-        raise InputError(
+    root = Node(document, file)
+    if root.get("schema_version").value != SCHEMA:
+        raise root.get("schema_version").error("not a candidate pool", f"expected {SCHEMA}")
+    expected = pool_hash(root.mapping())
+    if root.get("pool_sha256").value != expected:
+        raise root.get("pool_sha256").error(
             f"does not match the content, whose hash is {expected}",
-            file=file,
-            field="pool_sha256",
-            value=document.get("pool_sha256"),
-            remedy="a frozen pool is never edited: build a new one",
+            "a frozen pool is never edited: build a new one",
         )
-    current = tuple(_current(item, i, file) for i, item in enumerate(document["current_skills"]))
-    candidates = tuple(_candidate(item, i, file) for i, item in enumerate(document["candidates"]))
+    current = tuple(_current(item) for item in root["current_skills"])
+    candidates = tuple(_candidate(item) for item in root["candidates"])
     current_ids = [chunk.skill_id for chunk in current]
     candidate_ids = [candidate.candidate_id for candidate in candidates]
     _require_unique(current_ids, "current_skills", file)
     _require_unique(candidate_ids, "candidates", file)
     _require_unique(current_ids + candidate_ids, "candidates and current_skills", file)
-    for index, candidate in enumerate(candidates):
+    for item, candidate in zip(root["candidates"], candidates, strict=True):
         if candidate.operation == "REWRITE" and candidate.target_chunk_id not in current_ids:
-            raise InputError(
-                "a rewrite needs an active chunk as its target",
-                file=file,
-                field=f"candidates[{index}].target_chunk_id",
-                value=candidate.target_chunk_id,
-                remedy="active: " + ", ".join(current_ids),
+            raise item["target_chunk_id"].error(
+                "a rewrite needs an active chunk as its target", "active: " + ", ".join(current_ids)
             )
     return CandidatePool(
-        round_id=str(document["round_id"]),
-        proposal_checkpoint=str(document["proposal_checkpoint"]),
-        current_skillbank_sha256=str(document["current_skillbank_sha256"]),
+        round_id=root["round_id"].text(),
+        proposal_checkpoint=root["proposal_checkpoint"].string(),
+        current_skillbank_sha256=root["current_skillbank_sha256"].string(),
         current=current,
         candidates=candidates,
         pool_sha256=expected,
     )
 
 
-def _current(item: Mapping[str, Any], index: int, file: Path | None) -> Chunk:
-    where = f"current_skills[{index}]"
+def _current(item: Node) -> Chunk:
     return Chunk(
-        _text(item, "skill_id", where, file),
-        _text(item, "content", where, file),
-        str(item.get("version", "1")),
-        dict(item.get("metadata") or {}),
+        item["skill_id"].text(),
+        item["content"].text(),
+        _version(item) or "1",
+        _metadata(item),
     )
 
 
-def _candidate(item: Mapping[str, Any], index: int, file: Path | None) -> Candidate:
-    where = f"candidates[{index}]"
-    operation = item.get("operation")
-    if operation not in ("ADD", "REWRITE"):
-        raise InputError(
-            "must be ADD or REWRITE", file=file, field=f"{where}.operation", value=operation
-        )
+def _candidate(item: Node) -> Candidate:
+    operation = item["operation"].choice("ADD", "REWRITE")
     target = item.get("target_chunk_id")
-    if operation == "ADD" and target not in (None, ""):
-        raise InputError(
-            "an addition has no target", file=file, field=f"{where}.target_chunk_id", value=target
-        )
+    if operation == "ADD" and target.value not in (None, ""):
+        raise target.error("an addition has no target")
     return Candidate(
-        candidate_id=_text(item, "candidate_id", where, file),
+        candidate_id=item["candidate_id"].text(),
         operation=operation,
-        target_chunk_id=target or None,
-        content=_text(item, "content", where, file),
-        metadata=dict(item.get("metadata") or {}),
-        version=None if item.get("version") is None else str(item["version"]),
+        target_chunk_id=target.text() if operation == "REWRITE" else None,
+        content=item["content"].text(),
+        metadata=_metadata(item),
+        version=_version(item),
     )
 
 
-def _text(item: Mapping[str, Any], key: str, where: str, file: Path | None) -> str:
-    value = item.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(
-            "must be a non-blank string", file=file, field=f"{where}.{key}", value=value
-        )
-    return value
+def _version(item: Node) -> str | None:
+    return None if item.get("version").value is None else item["version"].string()
+
+
+def _metadata(item: Node) -> dict[str, Any]:
+    """The metadata, of which the ledger reads two keys."""
+    if item.get("metadata").value is None:
+        return {}
+    metadata = item["metadata"]
+    if metadata.get("selected_intervention_id").value is not None:
+        metadata["selected_intervention_id"].text()
+    if metadata.get("evidence_card_ids").value is not None:
+        for card in metadata["evidence_card_ids"]:
+            card.text()
+    return dict(metadata.mapping())
 
 
 def _require_unique(ids: Sequence[str], where: str, file: Path | None) -> None:

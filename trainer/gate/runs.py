@@ -6,7 +6,6 @@ that does not; nothing is repaired or guessed. Specification: gate-analysis.md Â
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 from trainer.canonical import fingerprint
 from trainer.errors import InputError
-from trainer.files import read_json, read_jsonl
+from trainer.files import read_jsonl
 from trainer.gate.assignment import Assignment
+from trainer.reading import Node, read_node
 from trainer.rollout.traces import is_complete
 
 Json = Mapping[str, Any]
@@ -58,43 +58,49 @@ def load_run(folder: Path) -> Run:
     Raises InputError when the plan was changed, when a trace belongs to no planned job, or when
     anything follows a completed trace of the same episode.
     """
-    manifest = read_json(folder / "manifest.json")
-    plan = manifest["plan"]
-    if manifest["plan_fingerprint"] != fingerprint(plan):
-        raise InputError(
-            "does not match the plan beside it",
-            file=folder / "manifest.json",
-            field="plan_fingerprint",
-            value=manifest["plan_fingerprint"],
-        )
+    manifest = read_node(folder / "manifest.json")
+    plan = _checked_plan(manifest["plan"])
+    mark = manifest["plan_fingerprint"]
+    if mark.value != fingerprint(plan):
+        raise mark.error("does not match the plan beside it", "a frozen plan is never edited")
     file = folder / "traces.jsonl"
     planned = {episode_id(job) for job in plan["jobs"]}
     completed: dict[str, Json] = {}
     failed: dict[str, None] = {}
     for number, trace in enumerate(read_jsonl(file), 1):
-        name = trace.get("episode_id") if isinstance(trace, dict) else None
-        if not isinstance(name, str):
-            raise InputError(f"line {number} has no episode id", file=file, value=name)
+        line = Node(trace, file, f"line {number}")
+        name = line["episode_id"].text()
         if name not in planned:
-            raise InputError(
-                f"line {number} belongs to no planned job",
-                file=file,
-                field="episode_id",
-                value=name,
-            )
+            raise line["episode_id"].error("belongs to no planned job")
         if name in completed:
-            raise InputError(
-                f"line {number} follows a completed trace of its episode",
-                file=file,
-                field="episode_id",
-                value=name,
-            )
+            raise line["episode_id"].error("follows a completed trace of its episode")
         if is_complete(trace):
+            check_job(line["job"])
             completed[name] = {key: trace.get(key) for key in KEPT}
             failed.pop(name, None)
         else:
             failed[name] = None
-    return Run(folder, plan, manifest["plan_fingerprint"], completed, tuple(failed))
+    return Run(folder, plan, mark.string(), completed, tuple(failed))
+
+
+def _checked_plan(plan: Node) -> Json:
+    """The plan, whose jobs and model have the shape that everything here relies on."""
+    for job in plan["jobs"]:
+        check_job(job)
+    sampling = plan["model"].get("sampling")
+    if sampling.value is not None:
+        sampling.mapping()
+    for section in PLAN_SECTIONS:
+        plan[section].mapping()
+    return plan.mapping()
+
+
+def check_job(job: Node) -> None:
+    """Raise InputError unless a job record has a split and its three numbers."""
+    job["split"].text()
+    job["task_id"].integer(least=0)
+    job["sample_id"].integer(least=0)
+    job["seed"].integer()
 
 
 def episode_id(job: Json) -> str:
@@ -105,7 +111,7 @@ def episode_id(job: Json) -> str:
 def job_key(job: Json, plan: Json) -> tuple[Any, ...]:
     """What identifies a job: its seed counts only where the engine is told it."""
     key = (job["split"], job["task_id"], job["sample_id"])
-    sampling = plan["model"].get("sampling", {})
+    sampling = plan["model"].get("sampling") or {}
     return (*key, job["seed"]) if sampling.get("send_seed", True) else key
 
 
@@ -173,56 +179,44 @@ def check_traces(run: Run, assignments: Mapping[str, Assignment] | None = None) 
     jobs = {episode_id(job): job for job in run.jobs}
     shared: Json | None = None
     for name, trace in run.traces.items():
+        node = Node(trace, file, name)
         if job_key(trace["job"], run.plan) != job_key(jobs[name], run.plan):
-            raise InputError(f"{name} is of another job", file=file, value=trace["job"])
-        provenance = trace["provenance"] or {}
+            raise node["job"].error(f"is of another job than planned, {jobs[name]}")
+        provenance = {}
         for section in PROVENANCE:
-            if not isinstance(provenance.get(section), Mapping) or not provenance[section]:
-                raise InputError(
-                    f"{name} lacks provenance",
-                    file=file,
-                    field=f"provenance.{section}",
-                    value=provenance.get(section),
-                )
+            provenance[section] = node["provenance"][section].mapping()
+            if not provenance[section]:
+                raise node["provenance"][section].error("must not be empty")
         for section in ("model", "prompt", "runtime", "environment"):
             found = core(section, provenance[section])
             wanted = core(section, run.plan[section])
             if section == "environment":  # a trace may say more than the plan could know
                 found = {key: provenance[section].get(key) for key in run.plan[section]}
             if found != wanted:
-                raise InputError(
-                    f"{name} was not played as planned, which was {wanted!r}",
-                    file=file,
-                    field=f"provenance.{section}",
-                    value=found,
+                raise node["provenance"][section].error(
+                    f"was not played as planned, which was {wanted!r}"
                 )
-        _check_shown(name, trace, None if assignments is None else assignments[name], file)
+        _check_shown(node, None if assignments is None else assignments[name])
         signature = {key: core(key, provenance[key]) for key in PROVENANCE if key != "skills"}
         if shared is None:
             shared = signature
         elif signature != shared:
-            raise InputError(f"{name} was played under other conditions than the rest", file=file)
+            section = next(key for key in signature if signature[key] != shared[key])
+            raise node["provenance"][section].error(
+                "was played under other conditions than the rest"
+            )
     return shared or {}
 
 
-def _check_shown(name: str, trace: Json, assignment: Assignment | None, file: Path) -> None:
-    shown = [skill["skill_id"] for skill in trace["selected_skills"] or []]
+def _check_shown(trace: Node, assignment: Assignment | None) -> None:
+    shown = [skill["skill_id"].value for skill in trace["selected_skills"]]
     wanted = [] if assignment is None else list(assignment.included)
     if shown != wanted:
-        raise InputError(
-            f"{name} showed other chunks than {wanted}",
-            file=file,
-            field="selected_skills",
-            value=shown,
-        )
-    bare = trace["provenance"]["skills"] == {"provider": "none"}
+        found = Node(shown, trace.file, f"{trace.name}.selected_skills")
+        raise found.error(f"must be {wanted}, in this order, as assigned")
+    bare = trace["provenance"]["skills"].value == {"provider": "none"}
     if bare != (assignment is None):
-        raise InputError(
-            f"{name} has the wrong skill provider",
-            file=file,
-            field="provenance.skills",
-            value=trace["provenance"]["skills"],
-        )
+        raise trace["provenance"]["skills"].error("is the wrong skill provider")
 
 
 def run_outcomes(run: Run) -> dict[str, Outcomes]:
@@ -246,25 +240,14 @@ def run_outcomes(run: Run) -> dict[str, Outcomes]:
 
 def outcomes_of(trace: Json, file: Path) -> dict[str, float]:
     """``reward`` and every ``r_*`` of one trace, in sorted order with ``reward`` last."""
-    final = trace["final"]
-    detail = final.get("reward_detail")
-    parts = {k: v for k, v in (detail or {}).items() if k.startswith("r_")}
-    values = {**dict(sorted(parts.items())), "reward": final.get("reward")}
-    for part, value in values.items():
-        real = isinstance(value, int | float) and not isinstance(value, bool)
-        if not real or not math.isfinite(value):
-            raise InputError(
-                f"{trace['episode_id']} has no finite value", file=file, field=part, value=value
-            )
+    final = Node(trace["final"], file, f"{trace['episode_id']}.final")
+    detail = final["reward_detail"]
+    outcomes = {
+        part: detail[part].number() for part in sorted(detail.mapping()) if part.startswith("r_")
+    }
     for part in ("r_strict", "r_success"):
-        if part not in values:
-            raise InputError(f"{trace['episode_id']} has no such part", file=file, field=part)
-    outcomes = {part: float(value) for part, value in values.items()}
-    if abs(outcomes["reward"] - outcomes["r_strict"]) > TOLERANCE:
-        raise InputError(
-            f"{trace['episode_id']}: the reward must equal its strict part",
-            file=file,
-            field="reward",
-            value=(outcomes["reward"], outcomes["r_strict"]),
-        )
-    return outcomes
+        detail[part].number()
+    reward = final["reward"]
+    if abs(reward.number() - outcomes["r_strict"]) > TOLERANCE:
+        raise reward.error(f"must equal its strict part, {outcomes['r_strict']}")
+    return {**outcomes, "reward": reward.number()}

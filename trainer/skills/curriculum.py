@@ -17,6 +17,7 @@ from typing import Any, Literal
 from trainer.canonical import fingerprint, utc_now
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
+from trainer.reading import Node
 from trainer.skills.bank import SkillBank
 from trainer.skills.types import Chunk
 
@@ -89,8 +90,9 @@ def build_curriculum(
 
     ``source_path`` is required by v1, which hashes it, and a mere note in v2.
     """
-    q = probability(skill_free_probability, "skill_free_probability")
-    low, high = probability(rho_min, "rho_min"), probability(rho_max, "rho_max")
+    q = probability(Node(skill_free_probability, None, "skill_free_probability"))
+    low = probability(Node(rho_min, None, "rho_min"))
+    high = probability(Node(rho_max, None, "rho_max"))
     if low > high:
         raise InputError("must not exceed rho_max", field="rho_min", value=(low, high))
     effects = [estimated_effect(chunk, schema) for chunk in bank.chunks]
@@ -164,67 +166,45 @@ def write_curriculum(path: Path, curriculum: Curriculum) -> None:
 
 def parse_curriculum(document: object, *, file: Path | None = None) -> Curriculum:
     """Validate a parsed curriculum: types, ranges, unique ids and the recomputed ``state_id``."""
-    if not isinstance(document, dict):
-        raise InputError("a curriculum must be a JSON object", file=file)
-    schema = document.get("schema_version")
-    if schema not in SCHEMAS.values():
-        raise InputError(
-            "unsupported curriculum",
-            file=file,
-            field="schema_version",
-            value=schema,
-            remedy="expected one of " + ", ".join(SCHEMAS.values()),
-        )
+    root = Node(document, file)
+    schema = root.get("schema_version")
+    if schema.value not in SCHEMAS.values():
+        known = ", ".join(SCHEMAS.values())
+        raise schema.error("unsupported curriculum", f"expected one of {known}")
     for key in (*HASHED_KEYS, "state_id"):
-        if key not in document:
-            raise InputError("is missing", file=file, field=key)
-    chunks = document["chunks"]
-    if not isinstance(chunks, list):
-        raise InputError("must be a list", file=file, field="chunks", value=chunks)
-    entries = tuple(_parse_chunk(item, f"chunks[{i}]", file) for i, item in enumerate(chunks))
+        root[key]
+    entries = tuple(_parse_chunk(item) for item in root["chunks"])
     ids = [entry.chunk.skill_id for entry in entries]
     if len(set(ids)) != len(ids):
         raise InputError("ids must be unique", file=file, field="chunks", value=ids)
-    for key in ("round_id", "state_id"):
-        if not isinstance(document[key], str) or not document[key]:
-            raise InputError("must be a string", file=file, field=key, value=document[key])
-    if type(document["seed"]) is not int:
-        raise InputError("must be an integer", file=file, field="seed", value=document["seed"])
-    q = probability(document["skill_free_probability"], "skill_free_probability", file)
-    expected = state_id(document)
-    if document["state_id"] != expected:
-        raise InputError(
+    stated = root["state_id"].text()
+    expected = state_id(root.mapping())
+    if stated != expected:
+        raise root["state_id"].error(
             f"does not match the content, whose hash is {expected}",
-            file=file,
-            field="state_id",
-            value=document["state_id"],
-            remedy="a frozen curriculum is never edited: build a new one",
+            "a frozen curriculum is never edited: build a new one",
         )
     return Curriculum(
-        document["round_id"], document["seed"], q, entries, document["state_id"], document
+        root["round_id"].text(),
+        root["seed"].integer(),
+        probability(root["skill_free_probability"]),
+        entries,
+        stated,
+        root.mapping(),
     )
 
 
-def _parse_chunk(item: object, where: str, file: Path | None) -> CurriculumChunk:
-    if not isinstance(item, dict):
-        raise InputError("must be an object", file=file, field=where, value=item)
-    for key in ("skill_id", "content"):
-        value = item.get(key)
-        if not isinstance(value, str) or not value.strip():
-            raise InputError(
-                "must be a non-blank string", file=file, field=f"{where}.{key}", value=value
-            )
+def _parse_chunk(item: Node) -> CurriculumChunk:
+    version, metadata = item.get("version"), item.get("metadata")
     return CurriculumChunk(
         chunk=Chunk(
-            item["skill_id"],
-            item["content"],
-            str(item.get("version", "1")),
-            dict(item.get("metadata") or {}),
+            item["skill_id"].text(),
+            item["content"].text(),
+            "1" if version.value is None else version.string(),
+            {} if metadata.value is None else dict(metadata.mapping()),
         ),
-        contribution=number(item.get("contribution"), f"{where}.contribution", file),
-        inclusion_probability=probability(
-            item.get("inclusion_probability"), f"{where}.inclusion_probability", file
-        ),
+        contribution=item["contribution"].number(),
+        inclusion_probability=probability(item["inclusion_probability"]),
     )
 
 
@@ -235,28 +215,21 @@ def is_held(chunk: Chunk) -> bool:
 
 def estimated_effect(chunk: Chunk, schema: Schema = "v2") -> float:
     """The effect the gate stored with a chunk; above 0 unless v2 is told that the chunk is held."""
-    where = f"{chunk.skill_id}.metadata.estimated_effect"
-    effect = number(chunk.metadata.get("estimated_effect"), where)
+    stored = Node(
+        chunk.metadata.get("estimated_effect"), None, f"{chunk.skill_id}.metadata.estimated_effect"
+    )
+    effect = stored.number()
     if effect <= 0 and not (schema == "v2" and is_held(chunk)):
-        raise InputError(
+        raise stored.error(
             "an active chunk needs a positive effect",
-            field=where,
-            value=effect,
-            remedy="remove the chunk from the bank; a curriculum never re-admits it",
+            "remove the chunk from the bank; a curriculum never re-admits it",
         )
     return effect
 
 
-def number(value: object, where: str, file: Path | None = None) -> float:
-    """``value`` as a finite float; booleans are no numbers."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError("must be a finite number", file=file, field=where, value=value)
-    return float(value)
-
-
-def probability(value: object, where: str, file: Path | None = None) -> float:
+def probability(value: Node) -> float:
     """``value`` as a float between 0 and 1."""
-    result = number(value, where, file)
+    result = value.number()
     if not 0.0 <= result <= 1.0:
-        raise InputError("must lie between 0 and 1", file=file, field=where, value=value)
+        raise value.error("must lie between 0 and 1")
     return result

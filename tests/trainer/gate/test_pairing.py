@@ -265,7 +265,7 @@ def test_a_masked_trace_must_show_what_was_assigned_in_order(
         tmp_path / "masked",
         lambda traces: traces[both].update(selected_skills=[{"skill_id": n} for n in "ba"]),
     )
-    with pytest.raises(InputError, match="showed other chunks"):
+    with pytest.raises(InputError, match="in this order, as assigned"):
         pair(rows, load_run(tmp_path / "masked"), baseline)
 
 
