@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.gate.regression import Array
-from trainer.gate.standard.decision import Roles, Thresholds, decide
+from trainer.gate.standard.decision import NAMES, Roles, Thresholds, decide
 from trainer.gate.standard.design import seeded
 
 BLOCK = 500  # resamples whose weights are held at once
@@ -42,8 +42,5 @@ def decision_frequency(
     effects: Array, covariance: Array, roles: Roles, limits: Thresholds
 ) -> NDArray[np.float64]:
     """Share of resamples (k, 5) in which each column got each decision."""
-    counts = np.zeros((effects.shape[1], 5))
-    columns = np.arange(effects.shape[1])
-    for beta in effects:
-        counts[columns, decide(roles, beta, covariance, limits).codes] += 1.0
-    return counts / len(effects)
+    codes = decide(roles, effects, covariance, limits).codes
+    return np.stack([(codes == code).mean(axis=0) for code in range(len(NAMES))], axis=1)

@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
+from scipy.linalg import lapack
 
 from trainer.gate.regression import Array, Fit
 from trainer.gate.standard.estimate import Pairs
 
 MAX_TERMS_SHARE = 0.5  # products may use up at most this share of the tasks
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,40 @@ class LackOfFit:
 
 def lack_of_fit(pairs: Pairs) -> LackOfFit | None:
     """The check on the reward; None when there are no products or too many for the tasks."""
+    terms, names = two_way_terms(pairs)
+    n = len(pairs.task_ids)
+    if not names or len(names) > MAX_TERMS_SHARE * n:
+        return None
+    mains = np.column_stack([np.ones(n), pairs.shown.mean(axis=1)])
+    basis = _orthonormal(mains)
+    y = pairs.scores[:, :, pairs.reward].mean(axis=1)
+    left = y - basis @ (basis.T @ y)
+    projected = basis.T @ terms
+    gram = _exact_gram(terms) - projected.T @ projected  # of the terms without the main effects
+    inverse, kept = _inverse(gram, ROUNDING * n)
+    moments = terms[:, kept].T @ left
+    effects = inverse @ moments
+    explained = float(moments @ effects)
+    rss = float(left @ left) - explained
+    numerator, denominator = len(kept), n - basis.shape[1] - len(kept)
+    if numerator == 0 or denominator <= 0 or rss <= ROUNDING * float(y @ y):
+        return None
+    variance = rss / denominator
+    t = np.abs(effects) / np.sqrt(variance * np.diagonal(inverse))
+    best = int(np.argmax(t))
+    f = explained / numerator / variance
+    return LackOfFit(
+        f,
+        numerator,
+        denominator,
+        float(stats.f.sf(f, numerator, denominator)),
+        names[kept[best]],
+        min(1.0, float(numerator * 2 * stats.t.sf(t[best], denominator))),
+    )
+
+
+def two_way_terms(pairs: Pairs) -> tuple[Array, list[tuple[str, str]]]:
+    """The products of two columns (n, terms), averaged over both rollouts, that vary at all."""
     first, second = pairs.shown[:, 0], pairs.shown[:, 1]
     terms, names = [], []
     for j, m in combinations(range(len(pairs.columns)), 2):
@@ -76,39 +113,24 @@ def lack_of_fit(pairs: Pairs) -> LackOfFit | None:
         if np.ptp(product) > 0:
             terms.append(product)
             names.append((pairs.columns[j], pairs.columns[m]))
-    n = len(first)
-    if not terms or len(terms) > MAX_TERMS_SHARE * n:
-        return None
-    y = pairs.scores[:, :, pairs.reward].mean(axis=1)
-    mains = np.column_stack([np.ones(n), (first + second) / 2])
-    varying = mains[:, [0, *(1 + np.flatnonzero(np.ptp(mains[:, 1:], axis=0) > 0))]]
-    small, full = varying, np.column_stack([varying, *terms])
-    rss_small, _ = _residual(small, y)
-    rss_full, rank = _residual(full, y)
-    numerator = rank - np.linalg.matrix_rank(small)
-    denominator = n - rank
-    if numerator <= 0 or denominator <= 0 or rss_full <= 0:
-        return None
-    f = (rss_small - rss_full) / numerator / (rss_full / denominator)
-    strongest, p = _strongest(full, y, rss_full / denominator, denominator, len(terms))
-    return LackOfFit(
-        float(f),
-        int(numerator),
-        int(denominator),
-        float(stats.f.sf(f, numerator, denominator)),
-        names[strongest],
-        p,
-    )
+    return np.column_stack(terms) if terms else np.zeros((len(first), 0)), names
 
 
-def _residual(X: Array, y: Array) -> tuple[float, int]:
-    beta, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
-    return float(np.sum((y - X @ beta) ** 2)), int(rank)
+def _orthonormal(X: Array) -> Array:
+    """An orthonormal basis (n, rank) of the columns of X."""
+    u, singular, _ = np.linalg.svd(X, full_matrices=False)
+    return np.asarray(u[:, singular > ROUNDING * singular[0]])
 
 
-def _strongest(X: Array, y: Array, variance: float, df: int, terms: int) -> tuple[int, float]:
-    pseudo = np.linalg.pinv(X)
-    error = np.sqrt(np.maximum(np.sum(pseudo**2, axis=1) * variance, 1e-300))
-    t = np.abs(pseudo @ y / error)[-terms:]
-    best = int(np.argmax(t))
-    return best, min(1.0, float(terms * 2 * stats.t.sf(t[best], df)))
+def _exact_gram(X: Array) -> Array:
+    """X'X of multiples of one half: sums of small whole numbers, exact in single precision."""
+    doubled = (2.0 * X).astype(np.float32)
+    return np.asarray(doubled.T @ doubled, dtype=np.float64) / 4.0
+
+
+def _inverse(gram: Array, tolerance: float) -> tuple[Array, NDArray[np.int64]]:
+    """The inverse for a largest set of independent terms (pivoted Cholesky), and which they are."""
+    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=tolerance)
+    inverse, _ = lapack.dpotri(factor[:rank, :rank], lower=1)
+    lower = np.tril(inverse, -1)
+    return lower + lower.T + np.diag(np.diagonal(inverse)), pivots[:rank] - 1

@@ -6,9 +6,9 @@ time. Here a change needs evidence and the absence of evidence changes nothing:
 * a candidate enters only with evidence that it helps: its one-sided p-value is at most
   ``adopt_alpha``, and Holm's rule over all candidates of the gate agrees at ``adopt_familywise``. A
   rewrite must beat both absence and the text it would replace, so its p-value is the larger of two;
-* a current chunk that shows it helps is kept, with rho from its shrunk effect; * one that shows no
-useful effect is retired: its upper bound lies below ``retire_margin`` and not even
-  weak evidence speaks for it (``doubt_confidence``), or it is equivalent to zero;
+* a current chunk that shows it helps is kept, with rho from its shrunk effect;
+* one that shows no useful effect is retired: its upper bound lies below ``retire_margin`` and not
+  even weak evidence speaks for it (``doubt_confidence``), or it is equivalent to zero;
 * any other is held: it stays, at the smallest rho, for the next gate to decide.
 
 Specification: gate-analysis.md §16.3.
@@ -95,7 +95,10 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """A decision a column, and the p-values of the candidates (NaN for current chunks)."""
+    """A decision a column, and the p-values of the candidates (NaN for current chunks).
+
+    All are (k,), or (resamples, k) when that many estimates were decided at once.
+    """
 
     codes: NDArray[np.int64]
     p: Array
@@ -107,24 +110,22 @@ class Decisions:
 
 
 def decide(roles: Roles, beta: Array, covariance: Array, limits: Thresholds) -> Decisions:
-    """Apply the rule to reward estimates (k,) and their covariance (k, k)."""
-    k = len(beta)
+    """Apply the rule to reward estimates (..., k) with one covariance (k, k)."""
     error = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-    codes = np.full(k, HOLD, dtype=np.int64)
-    now, se = beta[roles.current], error[roles.current]
-    codes[roles.current[now - limits.keep_z * se > 0]] = KEEP
-    codes[roles.current[shows_nothing(now, se, limits)]] = RETIRE
+    codes = np.full(beta.shape, HOLD, dtype=np.int64)
+    now, se = beta[..., roles.current], error[roles.current]
+    kept = np.where(now - limits.keep_z * se > 0, KEEP, HOLD)
+    codes[..., roles.current] = np.where(shows_nothing(now, se, limits), RETIRE, kept)
 
-    p = np.full(k, np.nan)
-    adjusted = np.full(k, np.nan)
+    p = np.full(beta.shape, np.nan)
+    adjusted = np.full(beta.shape, np.nan)
     if len(roles.candidates):
         raw = candidate_p(roles, beta, covariance, limits.degrees_of_freedom)
-        p[roles.candidates] = raw
-        adjusted[roles.candidates] = holm_adjusted(raw)
-        adopted = (raw <= limits.adopt_alpha) & (
-            adjusted[roles.candidates] <= limits.adopt_familywise
-        )
-        codes[roles.candidates] = np.where(adopted, ADOPT, REJECT)
+        holm = holm_adjusted(raw)
+        p[..., roles.candidates] = raw
+        adjusted[..., roles.candidates] = holm
+        adopted = (raw <= limits.adopt_alpha) & (holm <= limits.adopt_familywise)
+        codes[..., roles.candidates] = np.where(adopted, ADOPT, REJECT)
     return Decisions(codes, p, adjusted)
 
 
@@ -140,9 +141,9 @@ def candidate_p(roles: Roles, beta: Array, covariance: Array, df: int) -> Array:
     """One-sided p-values of the candidates: against absence, and against the text they replace."""
     new, old = roles.candidates, roles.replaced
     error = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-    against_absence = special.stdtr(df, -beta[new] / error[new])
+    against_absence = special.stdtr(df, -beta[..., new] / error[new])
     variance = covariance[new, new] + covariance[old, old] - 2 * covariance[new, old]
-    gain = beta[new] - beta[old]
+    gain = beta[..., new] - beta[..., old]
     against_old = special.stdtr(df, -gain / np.sqrt(np.maximum(variance, 1e-300)))
     rewrites = old >= 0
     worse = np.maximum(against_absence, against_old)
@@ -150,9 +151,10 @@ def candidate_p(roles: Roles, beta: Array, covariance: Array, df: int) -> Array:
 
 
 def holm_adjusted(p: Array) -> Array:
-    """Holm's step-down adjustment of a vector of p-values."""
-    order = np.argsort(p, kind="stable")
-    scaled = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    """Holm's step-down adjustment of p-values along the last axis."""
+    order = np.argsort(p, axis=-1, kind="stable")
+    scaled = np.take_along_axis(p, order, axis=-1) * np.arange(p.shape[-1], 0, -1)
+    stepped = np.minimum(1.0, np.maximum.accumulate(scaled, axis=-1))
+    adjusted = np.empty(p.shape)
+    np.put_along_axis(adjusted, order, stepped, axis=-1)
     return adjusted

@@ -46,7 +46,7 @@ def shrink(beta: Array, standard_error: Array) -> Shrunk:
 
 def prior_scale(beta: Array, standard_error: Array) -> float:
     """The SD of true effects that makes the estimates most plausible, never zero."""
-    largest = float(np.max(np.abs(beta)) + np.max(standard_error))
+    largest = float(np.max(np.abs(beta), initial=0.0) + np.max(standard_error, initial=0.0))
     if largest == 0.0:
         return 1.0
 
