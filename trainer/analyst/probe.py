@@ -79,13 +79,13 @@ class Prober:
     def on_sources(self, item: Mapping[str, Any], content: str, tasks: Iterable[int]) -> Effect:
         """The effect on the tasks that led to a candidate (the first ``source_tasks``)."""
         chosen = sorted(set(tasks))[: self.settings.source_tasks]
-        return self._effect(item, content, chosen)
+        return self._effect(item, content, chosen, self.settings.rollouts_per_task)
 
     def on_others(self, item: Mapping[str, Any], content: str, tasks: Iterable[int]) -> Effect:
         """The effect on unrelated tasks of the same split, the same ones for every candidate."""
         related = set(tasks)
         others = [task for task in self._drawn() if task not in related]
-        return self._effect(item, content, others[: self.settings.unrelated_tasks])
+        return self._effect(item, content, others[: self.settings.unrelated_tasks], 1)
 
     def _drawn(self) -> list[int]:
         """The split's tasks in an order of the seed's own."""
@@ -96,11 +96,13 @@ class Prober:
             )
         return self._order
 
-    def _effect(self, item: Mapping[str, Any], content: str, tasks: Sequence[int]) -> Effect:
+    def _effect(
+        self, item: Mapping[str, Any], content: str, tasks: Sequence[int], rollouts: int
+    ) -> Effect:
         question = fingerprint([item["operation"], item.get("target_chunk_id"), content, *tasks])
         if question not in self._known:
             before, after = self._prompts(item.get("target_chunk_id") or None, content)
-            keys = [(t, n) for t in tasks for n in range(self.settings.rollouts_per_task)]
+            keys = [(task, sample) for task in tasks for sample in range(rollouts)]
             old, new = self._play(before, keys), self._play(after, keys)
             self._known[question] = Effect.of([new[key] - old[key] for key in keys])
         return self._known[question]

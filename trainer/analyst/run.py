@@ -92,6 +92,8 @@ def _compiled(
 ) -> Outcome:
     compiled = compile_cards(desk.compiler, eligible, _contract(desk, cases, eligible))
     task_of = {card["card_id"]: card["task_id"] for card in eligible}
+    if desk.config.analyst.low_support == "leave_out":
+        compiled = _supported(compiled, task_of, desk.config.analyst.minimum_tasks)
     if desk.prober is not None:
         compiled = _screened(desk.prober, desk.style, compiled, task_of)
     candidates = assemble(
@@ -104,6 +106,24 @@ def _compiled(
         provenance=desk.config.analyst.kind,
     )
     return Outcome("partial" if ended else "complete", key, candidates, compiled, ended)
+
+
+def _supported(compiled: Compiled, task_of: Mapping[str, int], least: int) -> Compiled:
+    """The compilation without candidates that rest on too few different tasks."""
+    kept, left, notes = [], [], []
+    for item in compiled.items:
+        tasks = {task_of[card] for card in item["evidence_card_ids"]}
+        if len(tasks) >= least:
+            kept.append(item)
+        else:
+            left += item["evidence_card_ids"]
+            notes.append(f"{item['title']}: rests on {len(tasks)} tasks, {least} are asked for")
+    return replace(
+        compiled,
+        items=kept,
+        evidence_only=sorted([*compiled.evidence_only, *left]),
+        notes=[*compiled.notes, *notes],
+    )
 
 
 def _screened(
@@ -147,6 +167,7 @@ def _compilation_key(desk: Desk, cards: Sequence[Card]) -> str:
             "firewall": desk.firewall.identity(),
             "max_candidates": settings.max_candidates,
             "minimum_tasks": settings.minimum_tasks,
+            "low_support": settings.low_support,
             "near_duplicate": settings.near_duplicate,
             "proposal_checkpoint": desk.config.proposal_checkpoint,
             "probe": desk.prober.identity() if desk.prober else None,

@@ -94,13 +94,14 @@ class ProbeSettings(Config):
     A candidate is refused when, with two standard errors in its favour, it gains less than
     ``least_gain`` on its own tasks or loses more than ``greatest_harm`` on the others (in mean
     reward). Where several wordings are at hand, ``finalists`` of them are compared on the others.
+    A task of its own is played ``rollouts_per_task`` times, any other once.
     """
 
     enabled: bool = False
     context: Literal["alone", "full"] = "alone"
     rollouts_per_task: Count = 2
     source_tasks: Count = 16
-    unrelated_tasks: Count = 32
+    unrelated_tasks: Count = 96
     finalists: Count = 3
     least_gain: float = 0.0
     greatest_harm: NotNegative = 0.05
@@ -112,6 +113,8 @@ class AnalystSettings(Config):
     kind: Kind = "none"
     max_candidates: Annotated[int, Field(ge=1, le=16)] = 6
     minimum_tasks: Count = 3
+    #: what becomes of a candidate that rests on fewer tasks than that
+    low_support: Literal["mark", "leave_out"] = "mark"
     firewall: Literal["standard", "compat"] = "standard"
     near_duplicate: Probability = 0.8
     #: when nothing can be analysed: go on to the gate without candidates, or stop the round here

@@ -60,6 +60,17 @@ def test_a_round_becomes_cards_and_a_pool(
     assert (summary["eligible_cards"], summary["candidates"]) == (6, 1)
 
 
+def test_a_candidate_on_too_few_tasks_is_marked_or_left_out(
+    server: FakeEndpoint, round_folder: Path, configure: Configure
+) -> None:
+    settings = {**endpoint(server), "minimum_tasks": 7}
+    summary = run_analysis(configure(round_folder, settings))
+    assert (summary["candidates"], summary["low_support_candidates"]) == (1, 1)
+    summary = run_analysis(configure(round_folder, {**settings, "low_support": "leave_out"}))
+    assert (summary["candidates"], len(summary["evidence_only_card_ids"])) == (0, 6)
+    assert summary["notes"] == ["Price and budget: rests on 6 tasks, 7 are asked for"]
+
+
 def test_tokens_and_cost_are_counted_for_every_card(
     server: FakeEndpoint, round_folder: Path, configure: Configure
 ) -> None:
