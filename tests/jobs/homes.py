@@ -152,11 +152,15 @@ class Running:
 
 
 def processes_of(home: Path) -> list[tuple[psutil.Process, str]]:
-    """Every living process that works for ``home``, with its command line."""
+    """Every living process that works for ``home``, with its command line.
+
+    The queue server writes its title over its environment; it is known by where it works.
+    """
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get("INTRASKILL_HOME") != str(home):
+            inside = Path(process.cwd()).is_relative_to(home)
+            if process.environ().get("INTRASKILL_HOME") != str(home) and not inside:
                 continue
             if process.status() != psutil.STATUS_ZOMBIE:
                 found.append((process, " ".join(process.cmdline())))
