@@ -127,6 +127,13 @@ def run_plan(args: argparse.Namespace) -> int:
     from trainer.gate.pool import load_pool
     from trainer.shop.splits import load_splits
 
+    if args.split != "val":
+        raise InputError(
+            "a gate is played on the validation tasks",
+            field="--split",
+            value=args.split,
+            remedy="use --split val",
+        )
     sd = Node(args.sd, None, "--sd").positive()
     print_json(
         plan_summary(

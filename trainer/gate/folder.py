@@ -16,6 +16,7 @@ from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import read_json, read_jsonl, write_json
 from trainer.gate.artefacts import output_hashes
+from trainer.reading import read_node
 
 IDENTITY = "gate.json"
 MANIFEST = "online_gate_manifest.json"
@@ -25,6 +26,7 @@ SCHEMA = "intraskill-gate-identity-v1"
 def claim(folder: Path, identity: Mapping[str, Any]) -> None:
     """Make the folder this gate's. Raises InputError when another gate works or worked here."""
     mark = fingerprint(identity)
+    _require_gate(folder / "manifest.json")
     for path in (folder / IDENTITY, folder / MANIFEST):
         if not path.exists():
             continue
@@ -42,6 +44,17 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
         write_json(
             folder / IDENTITY,
             {"schema_version": SCHEMA, "gate_fingerprint": mark, "identity": dict(identity)},
+        )
+
+
+def _require_gate(path: Path) -> None:
+    """Raise InputError when the folder holds the evaluation of something else than a gate."""
+    if path.exists() and "online_validation_gate" not in read_node(path)["plan"].mapping():
+        raise InputError(
+            "the folder holds an evaluation that is no gate",
+            file=path,
+            field="plan.online_validation_gate",
+            remedy="choose another output_dir",
         )
 
 

@@ -90,7 +90,7 @@ def _checked_plan(plan: Node) -> Json:
     sampling = plan["model"].get("sampling")
     if sampling.value is not None:
         sampling.mapping()
-    for section in PLAN_SECTIONS:
+    for section in (*PLAN_SECTIONS, "skills"):
         plan[section].mapping()
     return plan.mapping()
 
@@ -196,6 +196,10 @@ def check_traces(run: Run, assignments: Mapping[str, Assignment] | None = None) 
                 raise node["provenance"][section].error(
                     f"was not played as planned, which was {wanted!r}"
                 )
+        if provenance["skills"] != run.plan["skills"]:
+            raise node["provenance"]["skills"].error(
+                f"was not played as planned, which was {run.plan['skills']!r}"
+            )
         _check_shown(node, None if assignments is None else assignments[name])
         signature = {key: core(key, provenance[key]) for key in PROVENANCE if key != "skills"}
         if shared is None:

@@ -170,6 +170,57 @@ def test_a_missing_or_foreign_bare_run_fails_before_anything_is_played(
     assert not gate_dir.exists()
 
 
+def test_the_folder_of_another_run_is_left_as_it_was(prepared: Path, world: World) -> None:
+    before = sorted(file.name for file in (prepared / "bare").iterdir())
+    for profile in ("published", "standard"):
+        config = settings(prepared, prepared / "bare", profile=profile)
+        with pytest.raises(InputError, match="an evaluation that is no gate"):
+            open_gate(config, world, ScriptedPolicy()).run()
+    assert sorted(file.name for file in (prepared / "bare").iterdir()) == before
+
+
+def test_an_unfinished_gate_is_left_as_it_was_by_another(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        open_gate(settings(prepared, gate_dir), world, ScriptedPolicy(stop_after=1)).run()
+    before = {file: file.read_bytes() for file in gate_dir.iterdir()}
+    for change in ({"profile": "standard"}, {"mask_seed": 3}, {"active_skill_budget": 3}):
+        with pytest.raises(InputError, match="another gate"):
+            open_gate(settings(prepared, gate_dir, **change), world, ScriptedPolicy()).run()
+    assert {file: file.read_bytes() for file in gate_dir.iterdir()} == before
+
+
+def test_a_gate_without_anything_to_judge_selects_nothing(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    pool = pool_document(
+        round_id="round-000",
+        proposal_checkpoint="scripted",
+        bank=parse_bank({"skills": []}),
+        candidates=[],
+    )
+    file = gate_dir / "candidate_pool.json"
+    write_json(file, pool)
+    for profile in ("published", "standard"):
+        config = settings(prepared, gate_dir / profile, candidate_pool=file, profile=profile)
+        manifest = open_gate(config, world, ScriptedPolicy()).run()
+        assert manifest["status"] == "complete"
+        assert manifest["output"]["selected_chunk_ids"] == []
+
+
+def test_a_damaged_output_is_written_again(prepared: Path, gate_dir: Path, world: World) -> None:
+    config = settings(prepared, gate_dir)
+    open_gate(config, world, ScriptedPolicy()).run()
+    whole = hashes(gate_dir)
+    for name in ("contributions.json", "selected_skillbank.json", "proposal_ledger.jsonl"):
+        (gate_dir / name).write_text('{"torn":')
+        again = ScriptedPolicy()
+        open_gate(config, world, again).run()
+        assert (again.batches, hashes(gate_dir)) == (0, whole)
+    assert len(list(read_jsonl(gate_dir / "proposal_ledger.jsonl"))) == 1
+
+
 def test_a_folder_cannot_be_continued_with_other_masks(
     prepared: Path, gate_dir: Path, world: World
 ) -> None:

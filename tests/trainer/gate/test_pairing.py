@@ -269,6 +269,17 @@ def test_a_masked_trace_must_show_what_was_assigned_in_order(
         pair(rows, load_run(tmp_path / "masked"), baseline)
 
 
+def test_a_masked_trace_must_be_of_the_planned_pool(
+    tmp_path: Path, rows: tuple[Assignment, ...]
+) -> None:
+    baseline = load_baseline(bare_run(tmp_path / "bare", TASKS), plan_of(TASKS))
+    masked_run(tmp_path / "masked", rows, value_of)
+    another = {"provider": "assigned_json_skillbank", "bank": "another"}
+    change_traces(tmp_path / "masked", lambda traces: _set(traces[0], "provenance.skills", another))
+    with pytest.raises(InputError, match=r"provenance\.skills"):
+        pair(rows, load_run(tmp_path / "masked"), baseline)
+
+
 def test_the_arms_must_have_equal_conditions_and_parts(
     tmp_path: Path, rows: tuple[Assignment, ...]
 ) -> None:

@@ -79,6 +79,15 @@ def read_pairs(
         masked |= run_outcomes(run)
     if not masked:
         raise InputError("no masked rollout is complete", file=folders[0])
+    parts = set(next(iter(baseline.outcomes.values())))
+    for name, found in masked.items():
+        if set(found) != parts:
+            raise InputError(
+                f"{name} has other reward parts than the bare rollouts",
+                file=folders[0] / "traces.jsonl",
+                field="final.reward_detail",
+                value=sorted(set(found) ^ parts),
+            )
     return pairs_of(rows, columns, masked, baseline.by_task())
 
 
