@@ -37,6 +37,7 @@ QUERIES = 300
 WEBSHOP = 87.0
 
 PARTS = ("memory", "steps", "episodes", "search", "http", "growth")
+ARCHIVE_PARTS = {"memory", "steps", "episodes", "http"}
 
 
 def measure(part: str, args: argparse.Namespace, archive: Path) -> dict[str, Any]:
@@ -92,8 +93,10 @@ def main() -> int:
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="shop-benchmark-") as folder:
         archive = Path(folder) / "catalogue.json"
-        shop_work.write_archive(archive, round(args.products / (1 - EXCLUDED_SHARE)))
-        for part in args.only or PARTS:
+        parts = args.only or PARTS
+        if set(parts) & ARCHIVE_PARTS:
+            shop_work.write_archive(archive, round(args.products / (1 - EXCLUDED_SHARE)))
+        for part in parts:
             if part == "growth" and not args.growth:
                 continue
             figures |= run_part(part, args, archive)
