@@ -61,7 +61,10 @@ class Desk:
 
     def past(self) -> History:
         """What must not be proposed again."""
-        return History(self.history, self.bank.chunks, self.config.analyst.near_duplicate)
+        settings = self.config.analyst
+        return History(
+            self.history, self.bank.chunks, settings.near_duplicate, settings.retry_undecided
+        )
 
 
 def open_desk(config: AnalystConfig, open_policy: OpenPolicy | None = None) -> Desk:

@@ -169,6 +169,7 @@ def _compilation_key(desk: Desk, cards: Sequence[Card]) -> str:
             "minimum_tasks": settings.minimum_tasks,
             "low_support": settings.low_support,
             "near_duplicate": settings.near_duplicate,
+            "retry_undecided": settings.retry_undecided,
             "proposal_checkpoint": desk.config.proposal_checkpoint,
             "probe": desk.prober.identity() if desk.prober else None,
             "history": desk.history,

@@ -117,6 +117,9 @@ class AnalystSettings(Config):
     low_support: Literal["mark", "leave_out"] = "mark"
     firewall: Literal["standard", "compat"] = "standard"
     near_duplicate: Probability = 0.8
+    #: how often a proposal is made again that a gate found hopeful but could not decide; 0 as
+    #: published, whose gate always decides
+    retry_undecided: Annotated[int, Field(ge=0, le=9)] = 1
     #: when nothing can be analysed: go on to the gate without candidates, or stop the round here
     on_failure: Literal["continue", "stop"] = "continue"
     resume: bool = True

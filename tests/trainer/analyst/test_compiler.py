@@ -156,6 +156,25 @@ def test_what_was_tried_is_refused_with_its_outcome() -> None:
     assert errors_of(same, history=[elsewhere]) == [], "another place is another proposal"
 
 
+def test_a_hopeful_proposal_that_was_not_decided_may_be_made_once_more() -> None:
+    undecided = {
+        **LOST,
+        "validation_result": "not_adopted",
+        "estimated_effect": 0.02,
+        "validation_history": [{}],
+    }
+    content = LOST["content"]
+
+    def objections(row: dict[str, Any], retries: int) -> list[str]:
+        return History([row], (), retries=retries).objections("ADD", None, content)
+
+    assert objections(undecided, 1) == []
+    assert "undecided as not_adopted with +0.020" in objections(undecided, 0)[0]
+    assert objections({**undecided, "validation_history": [{}, {}]}, 1)
+    assert objections({**undecided, "estimated_effect": -0.01}, 1)
+    assert objections({**undecided, "validation_result": "non_positive"}, 1)
+
+
 def test_an_empty_and_no_target_are_one_signature() -> None:
     assert signature("ADD", "", "x") == signature("ADD", None, "x")
     assert signature("ADD", None, "x") != signature("REWRITE", "c", "x")

@@ -17,6 +17,7 @@ from trainer.skills.types import Chunk
 
 Row = Mapping[str, Any]
 GRAM = 3
+VERDICTS = {"selected": "won", "held": "won", "not_adopted": "undecided"}
 
 
 def signature(operation: str, target: str | None, content: str) -> str:
@@ -44,24 +45,45 @@ def outcome_of(row: Row) -> str:
         return f"{where}, not judged yet"
     if effect is None:
         return f"{where}, {result}"
-    verdict = "won" if result in ("selected", "held") else "lost"
+    verdict = VERDICTS.get(result, "lost")
     return f"{where}, {verdict} as {result} with {effect:+.3f}"
+
+
+def is_undecided(row: Row, most: int) -> bool:
+    """Whether a gate that asks for evidence found some, but not enough, and did so at most
+    ``most`` times: such a proposal was not refuted."""
+    judged = len(row.get("validation_history", ()))
+    effect = row.get("estimated_effect")
+    hopeful = effect is not None and effect > 0
+    return row.get("validation_result") == "not_adopted" and hopeful and judged <= most
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The ledger of earlier rounds and the chunks that are active now."""
+    """The ledger of earlier rounds and the chunks that are active now.
+
+    The very same proposal may be made again after it was undecided, ``retries`` times at most.
+    """
 
     rows: Sequence[Row]
     active: Sequence[Chunk]
     threshold: float = 0.8
+    retries: int = 0
 
     def objections(self, operation: str, target: str | None, content: str) -> list[str]:
         """Why a text must not be proposed (again), with what happened the last time."""
+        return [
+            *self._from_ledger(operation, target, content),
+            *self._from_active(content),
+        ]
+
+    def _from_ledger(self, operation: str, target: str | None, content: str) -> list[str]:
         mine = signature(operation, target, content)
         found = []
         for row in (row for row in self.rows if row.get("content")):
             if signature(row["operation"], row["target_chunk_id"], row["content"]) == mine:
+                if is_undecided(row, self.retries):
+                    return []
                 found.append(f"the same proposal as {row['candidate_id']}: {outcome_of(row)}")
             elif self._same_place(row, operation, target):
                 share = similarity(row["content"], content)
@@ -70,6 +92,10 @@ class History:
                         f"nearly the same as {row['candidate_id']} (overlap {share:.2f}): "
                         f"{outcome_of(row)}"
                     )
+        return found
+
+    def _from_active(self, content: str) -> list[str]:
+        found = []
         for chunk in self.active:
             share = similarity(chunk.content, content)
             if chunk.content == content or share > self.threshold:
