@@ -17,11 +17,12 @@ from trainer.config import (
     read_yaml,
 )
 from trainer.errors import InputError
-from trainer.gate.config import GateConfig
+from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.preflight.inputs import Inputs, NamedCheck, run_checks
 from trainer.preflight.stages import (
     SCOPE,
     analyst_checks,
+    cold_start_gate_checks,
     evaluation_checks,
     experiment_checks,
     gate_checks,
@@ -77,6 +78,8 @@ def checks_of(path: Path) -> list[NamedCheck]:
         return analyst_checks(load_config(path, AnalystConfig))
     if stage == "gate":
         return gate_checks(load_config(path, GateConfig))
+    if stage == "cold_start_gate":
+        return cold_start_gate_checks(load_config(path, ColdStartGateConfig))
     if stage is None:
         return experiment_checks(load_config(path, ExperimentConfig))
     raise InputError(
@@ -84,5 +87,6 @@ def checks_of(path: Path) -> list[NamedCheck]:
         file=path,
         field="stage",
         value=stage,
-        remedy="Known: train, evaluate, analyse, gate; leave it out for a whole experiment",
+        remedy="Known: train, evaluate, analyse, gate, cold_start_gate; "
+        "leave it out for a whole experiment",
     )

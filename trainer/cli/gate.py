@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, load_config
+from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, parse_config, read_yaml
 from trainer.errors import InputError
 from trainer.progress import listen_for_stop
 from trainer.reading import Node
@@ -20,7 +20,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``gate``. The statistics are imported by the commands, not by the parser."""
     group = subparsers.add_parser("gate", help="judge which chunks earn their place")
     commands = group.add_subparsers(dest="gate_command", required=True)
-    run = commands.add_parser("run", help="carry a gate out, or continue it")
+    run = commands.add_parser("run", help="carry a round's or a draft's gate out, or continue it")
     run.add_argument("config", type=Path)
     run.set_defaults(func=run_run)
     _register_plan(commands.add_parser("plan", help="show a gate's design; nothing is played"))
@@ -73,12 +73,17 @@ def _register_power(power: argparse.ArgumentParser) -> None:
 def run_run(args: argparse.Namespace) -> int:
     """Run or continue a gate; exit code 1 when it stays incomplete."""
     from trainer.engines.open import open_policy
-    from trainer.gate.config import GateConfig
+    from trainer.gate.config import ColdStartGateConfig, GateConfig
     from trainer.gate.run import open_gate
     from trainer.lock import exclusive
     from trainer.shop.world import load_world
 
-    config = load_config(args.config, GateConfig)
+    values = read_yaml(args.config)
+    config: GateConfig | ColdStartGateConfig
+    if values.get("stage") == "cold_start_gate":
+        config = parse_config(values, ColdStartGateConfig, file=args.config)
+    else:
+        config = parse_config(values, GateConfig, file=args.config)
     listen_for_stop()
     with exclusive(config.output_dir):
         world = load_world(
@@ -109,13 +114,14 @@ def _report(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "selected_chunk_ids": manifest["output"]["selected_chunk_ids"],
         "contributions": [
             {
-                "intervention_id": row["intervention_id"],
+                "intervention_id": name,
                 "coefficient": row["coefficient"],
-                "se": inference[row["intervention_id"]]["se"],
+                "se": inference[name]["se"],
                 "rank": row["rank"],
                 "status": row["status"],
             }
             for row in contributions["contributions"]
+            for name in [row.get("intervention_id") or row["chunk_id"]]
         ],
         "output": manifest["output"],
     }
@@ -185,7 +191,6 @@ def run_refit(args: argparse.Namespace) -> int:
 
 
 def _settings(pairs: list[str], before: dict[str, Any]) -> Any:
-    from trainer.config import parse_config
     from trainer.gate.standard.settings import StandardSettings
 
     wrong = [pair for pair in pairs if "=" not in pair]

@@ -12,8 +12,10 @@ order:
 ``selection``   what stays: the published rule
 ``published``   the published profile from observations to verdicts
 ``ledger`` ``artefacts``   what is written down
-``stage`` ``run``   the whole as one resumable stage
-``cold_start``  the first selection of an experiment, from a draft
+``folder``      whose folder it is, and whether its gate has ended
+``stage`` ``round`` ``run``   the whole as one resumable stage
 ``standard``    the sharper profile: its design, estimates and decisions
-``planner`` ``refit``   what a gate can see, and a finished gate seen through another profile
+``cold_start``  the first selection of an experiment, from a draft
+``planner``     what a gate can see
+``finished`` ``refit``   an ended gate read back, and seen through another profile
 """

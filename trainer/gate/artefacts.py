@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,7 @@ def skill_markdown(bank: Json) -> str:
 
 def gate_manifest(
     *,
+    schema: str,
     status: str,
     config: Json,
     protocol: Json,
@@ -196,9 +198,9 @@ def gate_manifest(
     outputs: Json | None,
     extra: Json | None = None,
 ) -> dict[str, Any]:
-    """``online_gate_manifest.json``. ``extra`` holds keys that the published schema lacks."""
+    """A gate's manifest. ``extra`` holds keys that the published schemas lack."""
     return {
-        "schema_version": MANIFEST_SCHEMA,
+        "schema_version": schema,
         "created_at": utc_now(),
         "status": status,
         "config": dict(config),
@@ -210,17 +212,21 @@ def gate_manifest(
     }
 
 
-def output_hashes(
-    contributions: Json, inference: Json, bank: Json, ledger: Sequence[Json]
-) -> dict[str, Any]:
-    """Fingerprints of the parsed outputs without their times: equal runs have equal ones."""
-    return {
-        "contributions_sha256": fingerprint(without_time(contributions)),
-        "inference_sha256": fingerprint(without_time(inference)),
-        "selected_skillbank_sha256": fingerprint(bank),
-        "proposal_ledger_sha256": fingerprint(list(ledger)),
-        "selected_chunk_ids": [skill["skill_id"] for skill in bank["skills"]],
+def output_hashes(documents: Mapping[str, Any]) -> dict[str, Any]:
+    """Fingerprints of the parsed outputs without their times: equal runs have equal ones.
+
+    ``documents`` are keyed by file name; JSON Lines files are lists. Texts are not hashed: they
+    follow from the rest.
+    """
+    hashes = {
+        f"{Path(name).stem}_sha256": fingerprint(
+            without_time(value) if isinstance(value, Mapping) else value
+        )
+        for name, value in documents.items()
+        if not isinstance(value, str)
     }
+    bank = documents["selected_skillbank.json"]
+    return {**hashes, "selected_chunk_ids": [skill["skill_id"] for skill in bank["skills"]]}
 
 
 def without_time(document: Json) -> Json:

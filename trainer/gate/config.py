@@ -24,14 +24,12 @@ from trainer.config import (
 from trainer.gate.standard.settings import ARMS, MASKED_PER_TASK, StandardSettings
 
 
-class GateConfig(Config):
-    """One gate. ``tasks`` null means the whole split; below ``min_coverage`` nothing is
+class PlayConfig(Config):
+    """What every gate has. ``tasks`` null means the whole split; below ``min_coverage`` nothing is
     selected."""
 
-    stage: Literal["gate"]
     name: Name
     output_dir: ConfigPath
-    candidate_pool: ConfigPath
     bare_run: ConfigPath
     world: WorldConfig = WorldConfig()
     policy: PolicyConfig
@@ -42,8 +40,15 @@ class GateConfig(Config):
     max_turns: Count | None = None
     batch_size: Annotated[int, Field(ge=1, le=1024)] = 256
     attempts: Count = 3
-    active_skill_budget: Count = 10
     min_coverage: Probability = 1.0
+
+
+class GateConfig(PlayConfig):
+    """The gate of a round: what is judged is its candidate pool."""
+
+    stage: Literal["gate"]
+    candidate_pool: ConfigPath
+    active_skill_budget: Count = 10
     profile: Literal["published", "standard"] = "published"
     standard: StandardSettings = StandardSettings()
 
@@ -53,3 +58,17 @@ class GateConfig(Config):
             return tasks
         aside = self.standard.confirm_tasks
         return MASKED_PER_TASK * (tasks - aside) + len(ARMS) * aside
+
+
+class ColdStartGateConfig(PlayConfig):
+    """The gate of a draft (``analyst cold-start``): what is judged is every chunk of it.
+
+    ``draft_bank`` is the draft as a bank; ``draft``, where there is one, is checked against it.
+    ``active_skill_budget`` null takes the draft's; both places must agree.
+    """
+
+    stage: Literal["cold_start_gate"]
+    draft_bank: ConfigPath
+    draft: ConfigPath | None = None
+    active_skill_budget: Count | None = None
+    profile: Literal["published"] = "published"

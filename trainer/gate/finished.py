@@ -19,7 +19,8 @@ from trainer.config import parse_config
 from trainer.errors import InputError
 from trainer.files import read_json
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA, without_time
-from trainer.gate.folder import MANIFEST
+from trainer.gate.cold_start.documents import CONTRIBUTIONS_SCHEMA as COLD_START_SCHEMA
+from trainer.gate.folder import COLD_START_MANIFEST, MANIFEST
 from trainer.gate.regression import Array
 from trainer.gate.slots import Intervention, Layout, Slot
 from trainer.gate.standard.estimate import Pairs
@@ -33,6 +34,7 @@ Json = Mapping[str, Any]
 PROFILES: Mapping[str, Profile] = {
     CONTRIBUTIONS_SCHEMA: "published",
     STANDARD_SCHEMA: "standard",
+    COLD_START_SCHEMA: "published",
 }
 
 
@@ -58,8 +60,11 @@ class FinishedGate:
 def load_finished(folder: Path) -> FinishedGate:
     """Read a gate's ``contributions.json``. Raises InputError when it is missing or damaged."""
     root = read_node(folder / "contributions.json")
-    profile = PROFILES[root["schema_version"].choice(*PROFILES)]
+    schema = root["schema_version"].choice(*PROFILES)
+    profile = PROFILES[schema]
     contributions = list(root["contributions"])
+    if schema == COLD_START_SCHEMA:
+        contributions = [_of_draft(row) for row in contributions]
     table = list(root["observations_table"])
     for node, rows in (("contributions", contributions), ("observations_table", table)):
         if not rows:
@@ -89,9 +94,10 @@ def require_unchanged(folder: Path) -> None:
 
     A folder without a manifest cannot be checked. Published gates hashed the time as well.
     """
-    if not (folder / MANIFEST).exists():
+    names = [name for name in (MANIFEST, COLD_START_MANIFEST) if (folder / name).exists()]
+    if not names:
         return
-    manifest = read_node(folder / MANIFEST)
+    manifest = read_node(folder / names[0])
     stated = manifest["output"]["contributions_sha256"]
     document = read_json(folder / "contributions.json")
     if stated.value not in (fingerprint(without_time(document)), fingerprint(document)):
@@ -99,6 +105,14 @@ def require_unchanged(folder: Path) -> None:
             "does not match contributions.json beside it",
             "restore the file, or run the gate again on its traces",
         )
+
+
+def _of_draft(row: Node) -> Node:
+    """A row of a cold-start gate in the keys of a round's: every chunk is an addition."""
+    name = row["chunk_id"].text()
+    same = {"intervention_id": name, "logical_chunk_id": name, "order": row["draft_order"].value}
+    fixed = {"kind": "candidate", "operation": "ADD"}
+    return Node({**row.mapping(), **same, **fixed}, row.file, row.name)
 
 
 def _layout(rows: Sequence[Node]) -> Layout:

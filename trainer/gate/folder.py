@@ -8,37 +8,37 @@ gate-analysis.md §§4, 8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainer.canonical import fingerprint
 from trainer.errors import InputError
-from trainer.files import read_json, read_jsonl, write_json
+from trainer.files import read_json, read_jsonl, write_json, write_jsonl, write_text
 from trainer.gate.artefacts import output_hashes
 from trainer.reading import read_node
 
 IDENTITY = "gate.json"
 MANIFEST = "online_gate_manifest.json"
+COLD_START_MANIFEST = "gate_a_manifest.json"
 SCHEMA = "intraskill-gate-identity-v1"
 
 
-def claim(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Make the folder this gate's. Raises InputError when another gate works or worked here."""
+def claim(folder: Path, identity: Mapping[str, Any], manifest: str) -> None:
+    """Make the folder this gate's. Raises InputError when another gate works or worked here.
+
+    ``manifest`` is the name of the file with which the gate ends.
+    """
     mark = fingerprint(identity)
     _require_gate(folder / "manifest.json")
-    for path in (folder / IDENTITY, folder / MANIFEST):
+    for path in (folder / IDENTITY, folder / manifest):
         if not path.exists():
             continue
-        document = read_json(path)
-        found = document.get("gate_fingerprint") if isinstance(document, dict) else document
-        if found != mark:
-            raise InputError(
+        found = read_node(path).get("gate_fingerprint")
+        if found.value != mark:
+            raise found.error(
                 "the folder holds another gate",
-                file=path,
-                field="gate_fingerprint",
-                value=found,
-                remedy="choose another output_dir, or restore the settings of that gate",
+                "choose another output_dir, or restore the settings of that gate",
             )
     if not (folder / IDENTITY).exists():
         write_json(
@@ -58,20 +58,34 @@ def _require_gate(path: Path) -> None:
         )
 
 
-def finished_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest if the gate has ended and all that it wrote is still whole."""
-    if not (folder / MANIFEST).exists() or not (folder / "selected_skill.md").exists():
+def finished_manifest(
+    folder: Path, manifest: str, documents: Sequence[str]
+) -> dict[str, Any] | None:
+    """The manifest if the gate has ended and all ``documents`` it wrote are still whole."""
+    if not all((folder / name).exists() for name in (manifest, *documents)):
         return None
-    manifest: dict[str, Any] = read_json(folder / MANIFEST)
-    if manifest.get("status") != "complete":
+    ended: dict[str, Any] = read_node(folder / manifest).mapping()
+    if ended.get("status") != "complete":
         return None
     try:
-        outputs = output_hashes(
-            read_json(folder / "contributions.json"),
-            read_json(folder / "inference.json"),
-            read_json(folder / "selected_skillbank.json"),
-            list(read_jsonl(folder / "proposal_ledger.jsonl")),
-        )
+        outputs = output_hashes({name: read_document(folder / name) for name in documents})
     except (InputError, TypeError, KeyError, AttributeError):  # damaged: it is written again
         return None
-    return manifest if outputs == manifest.get("output") else None
+    return ended if outputs == ended.get("output") else None
+
+
+def write_document(path: Path, value: object) -> None:
+    """Publish a text, a JSON document or, from a list, JSON Lines."""
+    if isinstance(value, str):
+        write_text(path, value)
+    elif isinstance(value, list):
+        write_jsonl(path, value)
+    else:
+        write_json(path, value)
+
+
+def read_document(path: Path) -> Any:
+    """What ``write_document`` wrote. Raises InputError when it is not whole."""
+    if path.suffix == ".json":
+        return read_json(path)
+    return list(read_jsonl(path)) if path.suffix == ".jsonl" else path.read_text(encoding="utf-8")

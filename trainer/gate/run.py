@@ -1,4 +1,4 @@
-"""The gates of both profiles: the published one, and the door to the standard one.
+"""Gates that pair each masked rollout with the bare one of its task, and the door to all gates.
 
 Specification: gate-analysis.md §§3-8.
 """
@@ -16,47 +16,23 @@ from trainer.gate.assignment import (
     design_matrix,
     draw_assignments,
 )
-from trainer.gate.config import GateConfig
+from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.gate.folder import MANIFEST
 from trainer.gate.judgement import Judgement
-from trainer.gate.pairing import Baseline, load_baseline, pair
+from trainer.gate.pairing import Baseline, Observation, load_baseline, pair
 from trainer.gate.regression import check_design
+from trainer.gate.round import PoolGate
 from trainer.gate.runs import load_run
 from trainer.gate.stage import Gate, Json
 from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
 from trainer.rollout.policy import Policy
 from trainer.shop.world import World
 
-__all__ = ["MANIFEST", "PublishedGate", "open_gate"]
+__all__ = ["MANIFEST", "PairedGate", "PublishedGate", "open_gate"]
 
 
-class PublishedGate(Gate):
-    """One masked rollout a task, paired with its bare one."""
-
-    @property
-    def protocol(self) -> Json:
-        return published.PROTOCOL
-
-    @cached_property
-    def assignments(self) -> tuple[Assignment, ...]:
-        rows = draw_assignments(
-            self.layout,
-            task_ids=self.tasks,
-            split=self.config.split,
-            experiment_seed=self.config.seed,
-            mask_seed=self.config.mask_seed,
-        )
-        check_design(design_matrix(rows, self.layout.columns), self.layout.columns)
-        return rows
-
-    @cached_property
-    def assignment_file(self) -> dict[str, Any]:
-        return assignment_document(
-            self.layout,
-            self.assignments,
-            mask_seed=self.config.mask_seed,
-            pool_sha256=self.pool.pool_sha256,
-        )
+class PairedGate(Gate):
+    """One masked rollout a task, beside the one bare rollout of the same task."""
 
     @cached_property
     def baseline(self) -> Baseline:
@@ -86,23 +62,65 @@ class PublishedGate(Gate):
         skills = self.skills(self.assignments)
         return Evaluation(self.world, self.policy, skills, plan, self.execution).run(folder)
 
+    def observations(self) -> tuple[list[Observation], list[str]]:
+        """The pairs, and the episodes dropped for a missing side. Raises IncompleteError."""
+        found, dropped = pair(self.assignments, load_run(self.config.output_dir), self.baseline)
+        self.require_coverage(len(found), len(self.assignments), "pairs")
+        return found, dropped
+
+
+class PublishedGate(PoolGate, PairedGate):
+    """The published profile."""
+
+    @property
+    def protocol(self) -> Json:
+        return published.PROTOCOL
+
+    @cached_property
+    def assignments(self) -> tuple[Assignment, ...]:
+        rows = draw_assignments(
+            self.layout,
+            task_ids=self.tasks,
+            split=self.config.split,
+            experiment_seed=self.config.seed,
+            mask_seed=self.config.mask_seed,
+        )
+        check_design(design_matrix(rows, self.layout.columns), self.layout.columns)
+        return rows
+
+    @cached_property
+    def assignment_file(self) -> dict[str, Any]:
+        return assignment_document(
+            self.layout,
+            self.assignments,
+            mask_seed=self.config.mask_seed,
+            pool_sha256=self.pool.pool_sha256,
+        )
+
     def judge(self) -> Judgement:
-        run = load_run(self.config.output_dir)
-        observations, dropped = pair(self.assignments, run, self.baseline)
-        self.require_coverage(len(observations), len(self.assignments), "pairs")
+        observations, dropped = self.observations()
         return published.judge(
             self.layout,
             observations,
             dropped=dropped,
-            budget=self.config.active_skill_budget,
+            budget=self.budget,
             pool_sha256=self.pool.pool_sha256,
             assignment_sha256=self.assignment_sha256,
             bare_baseline=self.baseline.record,
         )
 
 
-def open_gate(config: GateConfig, world: World, policy: Policy, facts: Json | None = None) -> Gate:
-    """The gate of a configuration's profile."""
+def open_gate(
+    config: GateConfig | ColdStartGateConfig,
+    world: World,
+    policy: Policy,
+    facts: Json | None = None,
+) -> Gate:
+    """The gate of a configuration."""
+    if isinstance(config, ColdStartGateConfig):
+        from trainer.gate.cold_start.run import ColdStartGate
+
+        return ColdStartGate(config, world, policy, facts or {})
     if config.profile == "published":
         return PublishedGate(config, world, policy, facts or {})
     from trainer.gate.standard.run import StandardGate

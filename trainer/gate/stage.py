@@ -1,11 +1,11 @@
 """What every gate does as one resumable stage: check, play, judge, publish.
 
-Nothing is played before the pool, the design and the bare run have been checked. Whatever is on
-disk is used again, so that a gate that was stopped or killed ends in the same documents. They are
-published in an order that ends with the manifest: a gate without a manifest has not ended.
+Nothing is played before what is judged, the design and the bare run have been checked. Whatever is
+on disk is used again, so that a gate that was stopped or killed ends in the same documents. They
+are published in an order that ends with the manifest: a gate without a manifest has not ended.
 
-``Gate`` is what all profiles share; ``PublishedGate`` is here, the standard one in
-``standard.run``. Specification: gate-analysis.md §§4-9.
+``Gate`` is what all gates share, ``round.PoolGate`` what those of a round share. Specification:
+gate-analysis.md §§4-8.
 """
 
 from __future__ import annotations
@@ -16,25 +16,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError, InputError
-from trainer.files import write_json, write_jsonl, write_text
+from trainer.files import write_json
 from trainer.gate.artefacts import (
     gate_manifest,
     output_hashes,
-    selected_bank,
-    skill_markdown,
 )
 from trainer.gate.assignment import Assignment
-from trainer.gate.config import GateConfig
-from trainer.gate.folder import MANIFEST, claim, finished_manifest
+from trainer.gate.config import PlayConfig
+from trainer.gate.folder import claim, finished_manifest, write_document
 from trainer.gate.judgement import Judgement
-from trainer.gate.ledger import attach_results, load_ledger
 from trainer.gate.pairing import Baseline
-from trainer.gate.pool import CandidatePool, load_pool
-from trainer.gate.slots import Layout, build_layout
+from trainer.gate.slots import Layout
 from trainer.rollout.evaluate import Execution, choose_tasks
 from trainer.rollout.policy import Policy
 from trainer.rollout.providers import AssignedSkills
@@ -47,10 +43,29 @@ Json = Mapping[str, Any]
 class Gate(ABC):
     """One gate of one checkpoint. Creating it reads and plays nothing."""
 
-    config: GateConfig
+    config: PlayConfig
     world: World
     policy: Policy
     facts: Json = field(default_factory=dict)  # how the policy is run, e.g. its thread count
+
+    manifest_name: ClassVar[str]
+    manifest_schema: ClassVar[str]
+    outputs: ClassVar[tuple[str, ...]]  # the files of ``documents``, in the order of writing
+
+    @property
+    @abstractmethod
+    def subject(self) -> Json:
+        """The hash of what is judged."""
+
+    @property
+    @abstractmethod
+    def budget(self) -> int:
+        """How many chunks may become active."""
+
+    @cached_property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What is randomised."""
 
     @property
     @abstractmethod
@@ -80,15 +95,13 @@ class Gate(ABC):
     def judge(self) -> Judgement:
         """Judge what was played. Raises IncompleteError or InputError when it cannot be used."""
 
-    @cached_property
-    def pool(self) -> CandidatePool:
-        """The round's proposals."""
-        return load_pool(self.config.candidate_pool)
+    @abstractmethod
+    def documents(self, judgement: Judgement) -> dict[str, Any]:
+        """What the gate publishes, by file name."""
 
-    @cached_property
-    def layout(self) -> Layout:
-        """What is randomised."""
-        return build_layout(self.pool)
+    @abstractmethod
+    def settings_record(self) -> dict[str, Any]:
+        """The manifest's ``config``."""
 
     @cached_property
     def tasks(self) -> tuple[int, ...]:
@@ -114,7 +127,7 @@ class Gate(ABC):
             [item.chunk for item in self.layout.interventions.values()],
             {row.key: row.included for row in rows},
             identity={
-                "bank": {"pool_sha256": self.pool.pool_sha256},
+                "bank": dict(self.subject),
                 "assignment": {"assignment_sha256": self.assignment_sha256},
             },
         )
@@ -126,8 +139,9 @@ class Gate(ABC):
         asked to stop, and IncompleteError after writing the manifest when too little was observed
         or the observations cannot be used.
         """
-        claim(self.config.output_dir, self.identity())
-        ended = finished_manifest(self.config.output_dir)
+        folder = self.config.output_dir
+        claim(folder, self.identity(), self.manifest_name)
+        ended = finished_manifest(folder, self.manifest_name, self.outputs)
         if ended is not None:
             return ended
         summary = self.play()
@@ -136,7 +150,10 @@ class Gate(ABC):
         except (InputError, IncompleteError) as error:
             self._manifest("incomplete", summary, None, {"reason": str(error)})
             raise IncompleteError(str(error)) from error
-        return self._publish(summary, judgement)
+        documents = self.documents(judgement)
+        for name in self.outputs:
+            write_document(folder / name, documents[name])
+        return self._manifest("complete", summary, output_hashes(documents), judgement.extra)
 
     def require_coverage(self, complete: int, requested: int, what: str) -> None:
         """Raise IncompleteError when fewer observations are complete than the settings ask for."""
@@ -149,12 +166,11 @@ class Gate(ABC):
     def identity(self) -> dict[str, Any]:
         """What makes rollouts belong to this gate: changing any of it starts another."""
         return {
-            "profile": self.config.profile,
             "protocol": dict(self.protocol),
             "bare_baseline": dict(self.baseline.record),
-            "pool_sha256": self.pool.pool_sha256,
+            **self.subject,
             "assignment_sha256": self.assignment_sha256,
-            "active_skill_budget": self.config.active_skill_budget,
+            "active_skill_budget": self.budget,
             "min_coverage": self.config.min_coverage,
         }
 
@@ -162,64 +178,28 @@ class Gate(ABC):
         """A path as documents name it: from the round folder, so that a moved run stays itself."""
         return Path(os.path.relpath(path, self.config.output_dir.parent)).as_posix()
 
-    def _publish(self, summary: Json, judgement: Judgement) -> dict[str, Any]:
-        folder = self.config.output_dir
-        bank = selected_bank(
-            self.layout,
-            judgement.selection,
-            self.pool,
-            assignment_sha256=self.assignment_sha256,
-            budget=self.config.active_skill_budget,
-            bare_baseline=self.baseline.record,
-            estimator=judgement.estimator,
-        )
-        ledger = attach_results(
-            load_ledger(self.config.candidate_pool.parent / "proposal_ledger.jsonl"),
-            self.pool,
-            judgement.selection,
-            evaluation_checkpoint=self.baseline.record["checkpoint_id"],
-            estimator=judgement.estimator["name"],
-            bare_observations_sha256=self.baseline.record["observations_sha256"],
-            assignment_sha256=self.assignment_sha256,
-        )
-        write_json(folder / "contributions.json", judgement.contributions)
-        write_json(folder / "inference.json", judgement.inference)
-        write_json(folder / "selected_skillbank.json", bank)
-        write_text(folder / "selected_skill.md", skill_markdown(bank))
-        write_jsonl(folder / "proposal_ledger.jsonl", ledger)
-        outputs = output_hashes(judgement.contributions, judgement.inference, bank, ledger)
-        return self._manifest("complete", summary, outputs, judgement.extra)
-
     def _manifest(
         self, status: str, summary: Json, outputs: Json | None, extra: Json
     ) -> dict[str, Any]:
         manifest = gate_manifest(
+            schema=self.manifest_schema,
             status=status,
-            config={
-                "name": self.config.name,
-                "output_dir": self.relative(self.config.output_dir),
-                "candidate_pool_path": self.relative(self.config.candidate_pool),
-                "bare_run_dir": self.relative(self.config.bare_run),
-                "mask_seed": self.config.mask_seed,
-                "active_skill_budget": self.config.active_skill_budget,
-                "profile": self.config.profile,
-                "min_coverage": self.config.min_coverage,
-            },
+            config=self.settings_record(),
             protocol={"split": self.config.split, **self.protocol},
-            inputs=self._inputs(),
+            inputs=self.inputs(),
             summary=summary,
             outputs=outputs,
             extra={"gate_fingerprint": fingerprint(self.identity()), **extra},
         )
-        write_json(self.config.output_dir / MANIFEST, manifest)
+        write_json(self.config.output_dir / self.manifest_name, manifest)
         return manifest
 
-    def _inputs(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Any]:
+        """The manifest's ``input``."""
         plan = self.baseline.run.plan
         provenance = [trace["provenance"] for trace in self.baseline.run.traces.values()]
         return {
-            "proposal_checkpoint": self.pool.proposal_checkpoint,
-            "pool_sha256": self.pool.pool_sha256,
+            **self.subject,
             "assignment_sha256": self.assignment_sha256,
             "task_ids": list(self.tasks),
             "model": plan["model"],

@@ -17,6 +17,8 @@ from trainer.config import ExperimentConfig, PolicyConfig, TrainConfig, WorldCon
 from trainer.engines.endpoint.checkpoint import checkpoint_identity
 from trainer.errors import InputError
 from trainer.files import read_json
+from trainer.gate.cold_start.draft import load_draft
+from trainer.gate.config import ColdStartGateConfig
 from trainer.gate.pool import load_pool
 from trainer.grpo.tasks import read_task_data
 from trainer.preflight.inputs import Inputs, need_bank, need_curriculum, need_world
@@ -208,6 +210,12 @@ def pool(path: Path) -> str:
     """The candidate pool is one."""
     read = load_pool(path)
     return f"{len(read.current)} active chunks, {len(read.candidates)} candidates"
+
+
+def draft(config: ColdStartGateConfig) -> str:
+    """The draft and its bank say the same."""
+    read = load_draft(config.draft_bank, config.draft, budget=config.active_skill_budget)
+    return f"{len(read.chunks)} chunks, of which {read.budget} may become active"
 
 
 def file(path: Path | None) -> str:

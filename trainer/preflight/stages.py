@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from trainer.config import AnalystConfig, EvaluateConfig, ExperimentConfig, TrainConfig
-from trainer.gate.config import GateConfig
+from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.preflight import checks
 from trainer.preflight.inputs import Inputs, NamedCheck, run_checks
 
@@ -60,6 +60,18 @@ def gate_checks(config: GateConfig) -> list[NamedCheck]:
         ("world", lambda inputs: checks.world(inputs, config.world)),
         ("split", lambda inputs: checks.split(inputs, config.split)),
         ("candidate_pool", lambda inputs: checks.pool(config.candidate_pool)),
+        ("bare_run", lambda inputs: checks.file(config.bare_run / "manifest.json")),
+        ("checkpoint", lambda inputs: checks.policy(inputs, config.policy)),
+        ("disk", lambda inputs: checks.disk(config.output_dir)),
+    ]
+
+
+def cold_start_gate_checks(config: ColdStartGateConfig) -> list[NamedCheck]:
+    """The checks of the gate of a draft."""
+    return [
+        ("world", lambda inputs: checks.world(inputs, config.world)),
+        ("split", lambda inputs: checks.split(inputs, config.split)),
+        ("draft", lambda inputs: checks.draft(config)),
         ("bare_run", lambda inputs: checks.file(config.bare_run / "manifest.json")),
         ("checkpoint", lambda inputs: checks.policy(inputs, config.policy)),
         ("disk", lambda inputs: checks.disk(config.output_dir)),

@@ -107,7 +107,7 @@ def test_control_banks_take_one_sign_strictly() -> None:
         (document(draft_only=False), None, "draft records"),
         (document(budget=None), None, "one budget"),
         (document(budget=2), 3, "one budget"),
-        (document(budget=5), None, "between 1"),
+        (document(budget=5), None, "at most 4"),
     ],
 )
 def test_a_broken_draft_is_refused(value: dict[str, Any], budget: int | None, match: str) -> None:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from trainer.files import write_json
-from trainer.gate.artefacts import selected_bank
 from trainer.gate.assignment import Assignment, assignment_document, design_matrix
 from trainer.gate.judgement import Json, Judgement
 from trainer.gate.pairing import Baseline, load_baseline
 from trainer.gate.regression import check_design
-from trainer.gate.stage import Gate
+from trainer.gate.round import PoolGate
 from trainer.gate.standard import judge as standard
 from trainer.gate.standard.analysis import analyse
 from trainer.gate.standard.confirm import confirm, confirmation_tasks
@@ -41,7 +40,7 @@ from trainer.rollout.summary import summarise
 from trainer.skills.bank import SkillBank, parse_bank
 
 
-class StandardGate(Gate):
+class StandardGate(PoolGate):
     """Two complementary masked rollouts a task; bare ones wherever the bare run has them."""
 
     @property
@@ -234,7 +233,7 @@ class StandardGate(Gate):
             pairs,
             self.settings,
             dropped=dropped,
-            budget=self.config.active_skill_budget,
+            budget=self.budget,
             label=self.label,
             pool_sha256=self.pool.pool_sha256,
             assignment_sha256=self.assignment_sha256,
@@ -243,15 +242,7 @@ class StandardGate(Gate):
         )
 
     def _confirm(self, judgement: Judgement) -> dict[str, Any]:
-        document = selected_bank(
-            self.layout,
-            judgement.selection,
-            self.pool,
-            assignment_sha256=self.assignment_sha256,
-            budget=self.config.active_skill_budget,
-            bare_baseline=self.baseline.record,
-            estimator=judgement.estimator,
-        )
+        document = self.next_bank(judgement)
         old = SkillBank(self.pool.current, self.pool.current_skillbank_sha256)
         arms: dict[str, SkillAssignment] = {
             "new": BankSkills(parse_bank(document)),
