@@ -276,6 +276,7 @@ def _write_contributions(folder: PublishedFolder) -> None:
             "task_id": task,
             "sample_id": 0,
             "mask": design.masks[i].astype(int).tolist(),
+            "included_chunk_ids": [n for n, on in zip(names, design.masks[i], strict=True) if on],
             "reward": masked[i, 0],
             "bare_reward": bare[i, 0],
             "reward_detail": {},
