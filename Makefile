@@ -50,7 +50,8 @@ e2e: setup-dev
 	$(BIN)/python -m pytest -m e2e
 
 bench: setup-dev
-	for script in benchmarks/*.py; do $(BIN)/python $$script --json || exit 1; done
+	for file in $$(grep -l __main__ benchmarks/*.py); do \
+	$(BIN)/python -m benchmarks.$$(basename $$file .py) --json || exit 1; done
 
 soak: setup-dev
 	INTRASKILL_SOAK_KILLS=200 $(BIN)/python -m pytest -m chaos -s

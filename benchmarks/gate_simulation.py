@@ -5,30 +5,23 @@ masked minus bare difference, and plant the same average effects and one interac
 
 * ``AdditiveWorld``: an outcome is the task's level plus the effects of the shown chunks plus luck.
 * ``LogisticWorld``: an outcome is a success whose log-odds the chunks shift. Most tasks are then
-nearly
-  always or nearly never solved, and an average effect of 0.05 comes from a few tasks that change a
-  lot. This is harder for any gate that shows much in one rollout and little in the other.
+  nearly always or nearly never solved, and an average effect of 0.05 comes from a few tasks that
+  change a lot. This is harder for any gate that shows much in one rollout and little in the other.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-ROOT = Path(__file__).resolve().parents[1]
-if not __package__:  # started as a file
-    sys.path.insert(0, str(ROOT))
-
-from trainer.gate.pool import Candidate, CandidatePool  # noqa: E402
-from trainer.gate.slots import Layout, build_layout  # noqa: E402
-from trainer.skills.types import Chunk  # noqa: E402
+from trainer.gate.pool import Candidate, CandidatePool
+from trainer.gate.slots import Layout, build_layout
+from trainer.skills.types import Chunk
 
 Array = NDArray[np.float64]
 
