@@ -21,7 +21,7 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as ``python -m trainer`` does
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 if not __package__:  # started as a file
@@ -66,7 +66,7 @@ def timed(work: Callable[[], object]) -> Seconds:
 
 
 def measure(tasks: int, columns: int) -> dict[str, Seconds]:
-    """The three figures and the peer's for one size: two rewrites of the first chunk, 3 additions."""
+    """The three figures and the peer's, for two rewrites of the first chunk, 3 additions."""
     layout = imagined_layout(columns - 5, [2], 3)
     pairs = made_pairs(layout, tasks)
     found = analyse(layout, pairs, SETTINGS)
