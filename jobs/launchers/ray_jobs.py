@@ -6,6 +6,7 @@ install. Times out instead of hanging when the job server is gone.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import Any, Literal, TypeVar
 from trainer.errors import InputError
 
 T = TypeVar("T")
+#: an answer that asking again will not change (but 404, 408 and 429)
+_REFUSED = re.compile(r"status code (4(?!04|08|29)\d\d)")
 JobState = Literal["pending", "running", "succeeded", "failed", "stopped", "unknown"]
 ENDED: frozenset[JobState] = frozenset({"succeeded", "failed", "stopped"})
 PATIENCE_S = 60.0
@@ -105,13 +108,24 @@ class RayJobs:
         self._retry(lambda: self._client.stop_job(submission_id))
 
     def _retry(self, ask: Callable[[], T], *, patience: float | None = None) -> T:
-        """Ask again while the server is only slow. Raises JobServerGone after ``patience``."""
+        """Ask again while the server is only slow.
+
+        Raises JobServerGone after ``patience``, and InputError at once for what it refuses.
+        """
         patience = self._patience if patience is None else patience
         deadline = time.monotonic() + patience
         while True:
             try:
                 return ask()
             except (ConnectionError, OSError, RuntimeError) as error:
+                refused = _REFUSED.search(str(error))
+                if refused is not None:
+                    raise InputError(
+                        f"the job server refuses with HTTP {refused[1]}: {str(error)[:400]}",
+                        field="cluster.address",
+                        value=self.address,
+                        remedy="correct the address, the token or the job's environment",
+                    ) from error
                 if time.monotonic() >= deadline:
                     raise JobServerGone(
                         f"{self.address} does not answer for {patience:.0f} s: {error}"

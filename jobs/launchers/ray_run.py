@@ -1,9 +1,11 @@
 """One Ray job as if it were a process: submit or find it, show its output, stop it, exit like it.
 
 Run as the process of a stage, this makes a Ray job look like any other command: its output is ours,
-SIGTERM stops it, its exit code is ours. If this process is killed, the job goes on; the next one
-started with the same state file finds the job again instead of starting a second. Exit codes: the
-job's own, 143 when it was stopped, 70 when Ray lost it or the cluster.
+SIGTERM stops it, its exit code is ours. If this process is killed, or a cluster that is not ours
+stops answering, the job goes on; the next one started with the same state file and command finds
+the job again instead of starting a second, and refuses to start beside a job of another command.
+Exit codes: the job's own, 143 when it was stopped, 70 when Ray lost it or the cluster, 2 when
+another job is in the way.
 """
 
 from __future__ import annotations
@@ -22,14 +24,19 @@ from typing import Any, TextIO
 
 from jobs.launchers.ray_head import HeadFailed, RayHead, start_head
 from jobs.launchers.ray_jobs import JobServerGone, JobStatus, RayJobs
-from trainer.canonical import safe_name
+from trainer.canonical import fingerprint, safe_name
 from trainer.files import read_json, write_json
 
 EXIT_STOPPED = 143
 EXIT_LOST = 70
+EXIT_REFUSED = 2
 POLL_S = 0.5
 #: Ray gives an entry point this long between SIGTERM and SIGKILL
 STOP_WAIT = {"RAY_JOB_STOP_WAIT_TIME_S": "6"}
+
+
+class AnotherJob(RuntimeError):
+    """A job of another command, which the state file names, has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +72,27 @@ class RayRun:
             signal.signal(signal.SIGTERM, self.request_stop)
             signal.signal(signal.SIGINT, self.request_stop)
         head: RayHead | None = None
+        goes_on = False
         try:
             head = self._head()
-            jobs = RayJobs(self.job.address)
+            jobs = RayJobs(self.job.address if head is None else head.address)
             return self._follow(jobs, self._find_or_submit(jobs, head))
-        except (HeadFailed, JobServerGone) as error:
+        except AnotherJob as error:
+            goes_on = True
+            self._say(str(error))
+            return EXIT_REFUSED
+        except JobServerGone as error:
+            goes_on = head is None  # a cluster out of reach still runs its jobs
+            self._say(str(error))
+            return EXIT_STOPPED if self._stop.is_set() else EXIT_LOST
+        except HeadFailed as error:
             self._say(str(error))
             return EXIT_STOPPED if self._stop.is_set() else EXIT_LOST
         finally:
-            if head is not None:
-                head.stop()
-            self._forget()
+            if not goes_on:
+                if head is not None:
+                    head.stop()
+                self._forget()
 
     # --- head and job, found or made
 
@@ -99,12 +116,12 @@ class RayRun:
         )
 
     def _find_or_submit(self, jobs: RayJobs, head: RayHead | None) -> str:
-        known = self._remembered().get("submission_id")
-        if known is not None and jobs.status(known).state in ("pending", "running"):
-            self._say(f"found job {known}")
-            return str(known)
+        found = self._found(jobs, head)
+        if found is not None:
+            self._say(f"found job {found}")
+            return found
         submission_id = f"{safe_name(self.job.name)}-{int(time.time() * 1000):x}"
-        self._remember(submission_id=submission_id)
+        self._remember(submission_id=submission_id, command_sha256=self._command())
         # A head of our own hands its environment on; Ray shows a job's record to its dashboard.
         secrets = {} if head is not None else self.job.secrets
         environment = {**STOP_WAIT, **self.job.environment, **secrets}
@@ -116,6 +133,36 @@ class RayRun:
         )
         self._say(f"submitted job {made} to {self.job.address}")
         return made
+
+    def _found(self, jobs: RayJobs, head: RayHead | None) -> str | None:
+        """The job of this command that an earlier launcher left, running or well ended.
+
+        Raises AnotherJob when a job of another command, or on another cluster, still runs.
+        """
+        known = self._remembered()
+        submission_id = known.get("submission_id")
+        if submission_id is None:
+            return None
+        here = head is not None or known["address"] == self.job.address
+        try:
+            state = (jobs if here else RayJobs(known["address"])).status(submission_id).state
+        except JobServerGone:
+            if here:
+                raise
+            self._say(f"{known['address']} is gone, and job {submission_id} with it")
+            return None
+        same = known.get("command_sha256") == self._command()
+        if here and same and state in ("pending", "running", "succeeded"):
+            return str(submission_id)
+        if state in ("pending", "running"):
+            raise AnotherJob(
+                f"job {submission_id} at {known['address']} still runs and writes the same "
+                f"folders: stop it, or follow it with the command that started it ({self._state})"
+            )
+        return None
+
+    def _command(self) -> str:
+        return fingerprint([self.job.name, self.job.entrypoint])
 
     # --- until it ends
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from jobs import launchers
-from jobs.launchers import ray_job, ray_run
+from jobs.launchers import ray_job, ray_jobs, ray_run
 from jobs.launchers.ray_head import RayHead, local_head
 from jobs.launchers.ray_jobs import JobServerGone, JobStatus
-from jobs.launchers.ray_run import EXIT_LOST, EXIT_STOPPED, RayJob, RayRun
+from jobs.launchers.ray_run import EXIT_LOST, EXIT_REFUSED, EXIT_STOPPED, RayJob, RayRun
 from jobs.process import ProcessRef
 from tests.trainer.engines_slime.launch_files import make_launch
+from trainer.canonical import fingerprint
+from trainer.errors import InputError
 from trainer.files import read_json, write_json
 
 
@@ -114,15 +116,54 @@ def test_a_stop_request_stops_the_job_once(run):
 
 
 def test_a_second_start_follows_the_job_of_a_first_one_that_was_killed(run, tmp_path):
-    write_json(tmp_path / "state.json", {"submission_id": "old", "address": "http://x:1"})
+    left_behind(tmp_path)
     code, output, server = run(["running", "running", "succeeded"])
     assert code == 0
     assert server.submitted == []
     assert "found job old" in output
 
 
+def left_behind(tmp_path, **changes):
+    """What a launcher that was killed leaves: its state file."""
+    record = {
+        "submission_id": "old",
+        "address": "http://x:1",
+        "command_sha256": fingerprint(["a b", "go"]),
+    }
+    write_json(tmp_path / "state.json", {**record, **changes})
+
+
+def test_a_job_that_succeeded_unwatched_is_not_run_again(run, tmp_path):
+    left_behind(tmp_path)
+    code, output, server = run(["succeeded"])
+    assert code == 0
+    assert server.submitted == []
+    assert "one\ntwo\n" in output
+    assert not (tmp_path / "state.json").exists()
+
+
+@pytest.mark.parametrize("changes", [{"command_sha256": "x"}, {"address": "http://other:1"}])
+def test_nothing_is_started_beside_a_job_of_another_command_or_cluster(run, tmp_path, changes):
+    """Two trainers of one folder would overwrite each other's checkpoints."""
+    left_behind(tmp_path, **changes)
+    code, output, server = run(["running"])
+    assert code == EXIT_REFUSED
+    assert server.submitted == []
+    assert server.stopped == []
+    assert "job old at" in output
+    assert read_json(tmp_path / "state.json")["submission_id"] == "old"
+
+
+@pytest.mark.parametrize("changes", [{"command_sha256": "x"}, {"address": "http://other:1"}])
+def test_a_job_of_another_command_that_ended_is_in_nobodys_way(run, tmp_path, changes):
+    left_behind(tmp_path, **changes)
+    code, _, server = run(["succeeded", "running", "succeeded"])
+    assert code == 0
+    assert len(server.submitted) == 1
+
+
 def test_a_job_that_ended_meanwhile_is_done_again(run, tmp_path):
-    write_json(tmp_path / "state.json", {"submission_id": "old", "address": "http://x:1"})
+    left_behind(tmp_path)
     code, _, server = run([JobStatus("failed", "", None), "running", "succeeded"])
     assert code == 0
     assert len(server.submitted) == 1
@@ -134,6 +175,8 @@ def test_secrets_go_to_the_job_only_when_no_head_of_ours_hands_them_on(run, monk
     assert "hush" not in output
 
     class Head:
+        address = "http://x:1"
+
         def stop(self):
             self.stopped = True
 
@@ -151,15 +194,59 @@ def test_secrets_go_to_the_job_only_when_no_head_of_ours_hands_them_on(run, monk
     assert head.stopped
 
 
-def test_a_cluster_that_is_gone_is_said_and_not_waited_for_for_ever(run, monkeypatch):
-    class Gone(Server):
-        def status(self, submission_id):
-            raise JobServerGone("http://x:1 does not answer for 60 s")
+class Gone(Server):
+    """A server that is out of reach once the job runs."""
 
+    def status(self, submission_id):
+        raise JobServerGone("http://x:1 does not answer for 60 s")
+
+
+def test_a_cluster_that_is_gone_is_said_and_not_waited_for_for_ever(run, monkeypatch, tmp_path):
     monkeypatch.setattr("tests.jobs.test_ray_launcher.Server", Gone)
-    code, output, _ = run(["running"])
+    code, output, server = run(["running"])
     assert code == EXIT_LOST
     assert "does not answer" in output
+    left = read_json(tmp_path / "state.json")
+    assert left["submission_id"] == server.submitted[0][1]  # the job may well go on
+
+
+def test_a_job_whose_cluster_was_out_of_reach_is_found_again(run, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tests.jobs.test_ray_launcher.Server", Gone)
+        _, _, first = run(["running"])
+    code, output, second = run(["running", "succeeded"])
+    assert code == 0
+    assert second.submitted == []
+    assert f"found job {first.submitted[0][1]}" in output
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("Request failed with status code 401: token", InputError),
+        ("Request failed with status code 400: bad runtime_env", InputError),
+        ("Request failed with status code 503: not yet", JobServerGone),
+        ("No available agent to submit job", JobServerGone),
+    ],
+)
+def test_what_the_job_server_refuses_is_told_at_once_and_the_rest_asked_again(
+    monkeypatch, answer, error
+):
+    asked = []
+
+    class Client:
+        def get_job_info(self, submission_id):
+            raise RuntimeError("Request failed with status code 404: does not exist")
+
+        def submit_job(self, **_):
+            asked.append(1)
+            raise RuntimeError(answer)
+
+    monkeypatch.setattr(ray_jobs, "_make_client", lambda address: Client())
+    monkeypatch.setattr(ray_jobs, "SUBMIT_PATIENCE_S", 0.6)
+    with pytest.raises(error, match=answer[-6:]):
+        ray_jobs.RayJobs("http://x:1", patience=0.6).submit("go", "id", environment={})
+    assert (len(asked) == 1) == (error is InputError)
 
 
 def test_a_head_is_remembered_by_its_group_and_a_stranger_is_never_touched(monkeypatch):
