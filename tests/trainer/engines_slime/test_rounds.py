@@ -145,7 +145,8 @@ def make_catalogue(root):
 
 
 @pytest.mark.parametrize("name", sorted(set(STAGES) - {"train.yaml", "gate.yaml"}))
-def test_a_shipped_configuration_is_ready_where_its_files_are(host, name):
+def test_a_shipped_configuration_is_ready_where_its_files_are(host, name, monkeypatch):
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "of the test")
     document = check_config(host / "configs" / "slime" / name)
     assert [item for item in document["checks"] if not item["ok"]] == []
     assert document["ready"] is True
@@ -162,9 +163,9 @@ def test_the_shipped_gate_is_ready_with_a_pool(host, published):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_on_any_machine_a_shipped_configuration_misses_only_what_is_not_shipped(name):
-    """Files of the host, and what needs them; never a setting."""
+    """Files and keys of the host, and what needs them; never a setting."""
     document = check_config(SHIPPED / name)
-    absent = ("no such", "not checked", "unknown", "no slime", "no split file")
+    absent = ("no such", "not checked", "unknown", "no slime", "no split file", "holds no key")
     for item in document["checks"]:
         host_only = item["name"].startswith(("versions.", "programs.", "files."))
         if not item["ok"] and not host_only:
