@@ -42,8 +42,9 @@ def chromium() -> str | None:
     return next((path for path in known if path and Path(path).exists()), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One browser a file: its driver's event loop must be gone when tests of other files begin."""
     path = chromium()
     if path is None:
         pytest.skip("no Chromium: install it (Debian: apt install chromium) or set CHROMIUM")

@@ -73,6 +73,9 @@ def observed(gate: GateRun) -> Iterator[GateRun]:
                 "task_id": tasks[i],
                 "sample_id": 0,
                 "mask": masks[i].astype(int).tolist(),
+                "included_chunk_ids": [
+                    n for n, on in zip(layout.columns, masks[i], strict=True) if on
+                ],
                 "reward": reward[i, 0],
                 "bare_reward": bare[i, 0],
                 "reward_detail": {"r_type": reward[i, 0]},
