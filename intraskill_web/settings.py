@@ -114,11 +114,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = envsecret("REDIS_URL") or ""
 INTRASKILL_QUEUE = envstr("INTRASKILL_QUEUE", "stages")  # two installations on one server differ
 RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the address at each call
-    INTRASKILL_QUEUE: {
+    f"{INTRASKILL_QUEUE}:{INTRASKILL_HOST_NAME}:{kind}": {
         "URL": redis_url(REDIS_URL, INTRASKILL_HOME),
         "DEFAULT_TIMEOUT": -1,
         "SERIALIZER": "rq.serializers.JSONSerializer",
     }
+    for kind in ("gpu", "cpu")
 }
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}

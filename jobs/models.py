@@ -48,5 +48,5 @@ class Host(models.Model):
 
     @property
     def is_up(self) -> bool:
-        """Whether one of its workers was heard of a moment ago, whatever the clocks did since."""
-        return abs(timezone.now() - self.seen_at) <= SEEN_WITHIN
+        """Whether one of its workers was heard of a moment ago."""
+        return bool(self.workers) and timezone.now() - self.seen_at <= SEEN_WITHIN

@@ -9,10 +9,11 @@ no registry is read in a way that runs rq's clean-up inside a page.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.db import transaction
@@ -33,6 +34,7 @@ RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
 CONNECT_TIMEOUT_S = 2.0
 RECONNECT_S = 2.0
+WORKER_TTL_S = 30  # an idle worker says every half of it that it lives
 WAITING = (JobStatus.QUEUED, JobStatus.DEFERRED, JobStatus.SCHEDULED)
 
 
@@ -73,27 +75,29 @@ def job_id_of(attempt_id: int, execution: int) -> str:
     return f"{home.short_id(settings.INTRASKILL_HOME)}-attempt-{attempt_id}-{execution}"
 
 
-def enqueue_on_commit(attempt_id: int, job_id: str, done: Callable[[], None]) -> None:
+def enqueue_on_commit(
+    attempt_id: int, job_id: str, queue_name: str, done: Callable[[], None]
+) -> None:
     """After the transaction, hand the attempt in and call ``done``.
 
     When the queue is down nothing is raised: the attempt stays ``requested`` and the reconciler
     hands it in once the queue is back.
     """
-    transaction.on_commit(partial(_enqueue, attempt_id, job_id, done), robust=True)
+    transaction.on_commit(partial(_enqueue, attempt_id, job_id, queue_name, done), robust=True)
 
 
-def _enqueue(attempt_id: int, job_id: str, done: Callable[[], None]) -> None:
+def _enqueue(attempt_id: int, job_id: str, queue_name: str, done: Callable[[], None]) -> None:
     try:
-        enqueue(attempt_id, job_id)
+        enqueue(attempt_id, job_id, queue_name)
     except RedisError:
         return
     done()
 
 
-def enqueue(attempt_id: int, job_id: str) -> bool:
+def enqueue(attempt_id: int, job_id: str, queue_name: str) -> bool:
     """Hand the attempt in now; False if this execution was handed in before. Raises RedisError."""
     try:
-        _queue().enqueue_call(
+        _queue(queue_name).enqueue_call(
             RUN_ATTEMPT,
             args=(attempt_id, job_id),
             timeout=NO_TIMEOUT,
@@ -116,6 +120,11 @@ def withdraw(job_id: str) -> None:
         return
 
 
+def withdraw_on_commit(job_id: str) -> None:
+    """After the transaction, take a waiting job out of the queue."""
+    transaction.on_commit(partial(withdraw, job_id), robust=True)
+
+
 def is_waiting(job_id: str) -> bool:
     """Whether the job waits for a worker. Raises RedisError when the queue is down."""
     try:
@@ -124,37 +133,77 @@ def is_waiting(job_id: str) -> bool:
         return False
     if job.get_status(refresh=False) not in WAITING:
         return False
-    return _queue().get_job_position(job_id) is not None
+    return _queue(job.origin).get_job_position(job_id) is not None
 
 
 def status() -> QueueStatus:
     """The queue as it is now. Never raises: a queue that is down says so."""
     try:
         link = connection()
-        waiting = _queue(link).count
+        waiting = sum(queue.count for queue in _queues(link))
         workers = tuple(_info(worker) for worker in Worker.all(connection=link))
     except RedisError as error:
         return QueueStatus(up=False, waiting=0, workers=(), error=str(error))
     return QueueStatus(up=True, waiting=waiting, workers=workers)
 
 
-def work() -> None:
-    """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse."""
+class Presence(Protocol):
+    """What a worker tells others of itself besides the queue."""
+
+    def begin(self) -> None: ...
+    def beat(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class _Worker(Worker):
+    """A worker that makes itself known when it begins, while it waits or works, and at its end."""
+
+    presence: Presence | None = None
+
+    def register_birth(self) -> None:
+        super().register_birth()
+        if self.presence is not None:
+            self.presence.begin()
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        super().heartbeat(timeout, pipeline)
+        if self.presence is not None and not self.is_horse:
+            self.presence.beat()
+
+    def register_death(self) -> None:
+        if self.presence is not None:
+            self.presence.end()
+        super().register_death()
+
+
+def work(queue_names: Sequence[str], presence: Callable[[str, list[str]], Presence]) -> None:
+    """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse.
+
+    Earlier queues are served first. ``presence`` is called with the worker's name and its queues.
+    """
     link = Redis.from_url(_url())
-    worker = Worker(
-        [_queue(link)],
+    worker = _Worker(
+        [_queue(name, link) for name in queue_names],
         connection=link,
         serializer=JSONSerializer,
         job_monitoring_interval=5,
-        worker_ttl=60,
+        worker_ttl=WORKER_TTL_S,
     )
+    worker.presence = presence(worker.name, list(queue_names))
     worker.max_connection_wait_time = RECONNECT_S  # rq would wait up to a minute
     worker.work(with_scheduler=False, logging_level="WARNING")
 
 
-def _queue(link: Redis | None = None) -> Queue:
+def _queues(link: Redis) -> list[Queue]:
+    """The queues of this installation that hold, or held, anything."""
+    ours = f"{settings.INTRASKILL_QUEUE}:"
+    found = Queue.all(connection=link, serializer=JSONSerializer)
+    return [queue for queue in found if queue.name.startswith(ours)]
+
+
+def _queue(name: str, link: Redis | None = None) -> Queue:
     return Queue(
-        settings.INTRASKILL_QUEUE,
+        name,
         connection=link or connection(),
         serializer=JSONSerializer,
         default_timeout=NO_TIMEOUT,

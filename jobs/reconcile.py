@@ -29,7 +29,7 @@ from intraskill_web.core import audit
 from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
-from jobs import process, queue
+from jobs import placement, process, queue
 from jobs.transitions import ACTIVE, RoundState, State
 
 INTERVAL_S = 15.0
@@ -69,18 +69,28 @@ def reconcile() -> None:
 
 
 def _heal_waiting() -> None:
-    """Hand in again what waits for a worker but is not in the queue."""
-    before = timezone.now() - timedelta(seconds=SETTLE_S)
-    waiting = Attempt.objects.filter(
-        state__in=(State.REQUESTED, State.QUEUED), updated_at__lt=before
-    )
-    for attempt in waiting:
-        if queue.is_waiting(attempt.job_id) or _has_watcher(attempt):
+    """Hand in again what waits for a worker but is not in the queue, or waits at a dead host.
+
+    Every host's reconciler looks after what waits there, and any of them after the rest.
+    """
+    up = set(placement.hosts_up())
+    for attempt in Attempt.objects.filter(state__in=placement.WAITING).exclude(queue=""):
+        elsewhere = attempt.host != settings.INTRASKILL_HOST_NAME and attempt.host in up
+        if elsewhere or not _settled(attempt) or _has_watcher(attempt):
+            continue
+        if queue.is_waiting(attempt.job_id) and not _may_move(attempt, up):
             continue
         with transaction.atomic():
-            attempt = Attempt.objects.select_for_update().get(pk=attempt.pk)  # noqa: PLW2901
-            if attempt.state in (State.REQUESTED, State.QUEUED):
-                flow.hand_in(attempt)
+            row = Attempt.objects.select_for_update().get(pk=attempt.pk)
+            if row.state in placement.WAITING and row.job_id == attempt.job_id:
+                flow.hand_in(row)
+                queue.withdraw_on_commit(attempt.job_id)
+    flow.hand_in_waiting()
+
+
+def _may_move(attempt: Attempt, up: set[str]) -> bool:
+    """Whether an attempt that waits at a dead host may go to a living one."""
+    return bool(up) and attempt.host not in up and not attempt.stage.round.experiment.host
 
 
 def _heal_watched() -> None:
@@ -113,12 +123,17 @@ def _has_watcher(attempt: Attempt) -> bool:
 
 def _adoption_waits(attempt: Attempt) -> bool:
     """Whether a job that will adopt the attempt is in the queue, or was taken a moment ago."""
-    if timezone.now() - attempt.updated_at < timedelta(seconds=SETTLE_S):
+    if not _settled(attempt):
         return True
     try:
         return queue.is_waiting(attempt.job_id)
     except RedisError:
         return True  # nothing can be handed in now; the process goes on and the row is true
+
+
+def _settled(attempt: Attempt) -> bool:
+    """Whether the row's last change is no longer under way, also when the clock was set since."""
+    return abs(timezone.now() - attempt.updated_at) >= timedelta(seconds=SETTLE_S)
 
 
 def _process_lives(attempt: Attempt) -> bool:
@@ -136,7 +151,10 @@ def _left_word(attempt: Attempt) -> bool:
 
 def _resume_interrupted() -> None:
     """Continue stages that were interrupted by no decision of anybody."""
-    ended = Stage.objects.filter(state__in=(State.LOST, State.FAILED, State.STOPPED))
+    ended = Stage.objects.filter(
+        state__in=(State.LOST, State.FAILED, State.STOPPED),
+        round__experiment__state__in=(RoundState.FAILED, RoundState.STOPPED),
+    )
     for stage in ended.select_related("round__experiment"):
         attempts = list(stage.attempts.order_by("-number")[: RESUMES_WITHOUT_PROGRESS + 1])
         if not may_resume(stage, attempts):

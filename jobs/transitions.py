@@ -19,15 +19,17 @@ class State(StrEnum):
     RUNNING = "running"  # a process works
     STOPPING = "stopping"  # asked to stop; the process is being ended
     SUCCEEDED = "succeeded"  # everything published
+    SKIPPED = "skipped"  # left out on request, with a reason; what follows goes on without it
     INCOMPLETE = "incomplete"  # ran to its end and lacks something, as said in the message
     FAILED = "failed"  # ended with an error or a signal
     STOPPED = "stopped"  # ended on request; can be resumed
     LOST = "lost"  # its process vanished without a word
 
 
-TERMINAL = frozenset({State.SUCCEEDED, State.INCOMPLETE, State.FAILED, State.STOPPED, State.LOST})
+DONE = frozenset({State.SUCCEEDED, State.SKIPPED})
+RESUMABLE = frozenset({State.INCOMPLETE, State.FAILED, State.STOPPED, State.LOST})
+TERMINAL = DONE | RESUMABLE
 ACTIVE = frozenset(set(State) - TERMINAL)
-RESUMABLE = TERMINAL - {State.SUCCEEDED}
 
 MOVES: dict[State, frozenset[State]] = {
     State.REQUESTED: frozenset(
@@ -39,10 +41,8 @@ MOVES: dict[State, frozenset[State]] = {
     State.STARTING: frozenset(
         {State.RUNNING, State.STOPPING, State.STOPPED, State.FAILED, State.INCOMPLETE, State.LOST}
     ),
-    State.RUNNING: frozenset(
-        {State.STOPPING, State.SUCCEEDED, State.INCOMPLETE, State.FAILED, State.STOPPED, State.LOST}
-    ),
-    State.STOPPING: frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED, State.LOST}),
+    State.RUNNING: TERMINAL | {State.STOPPING},
+    State.STOPPING: frozenset({State.STOPPED, State.FAILED, State.LOST}) | DONE,
 } | {state: frozenset() for state in TERMINAL}
 
 
@@ -67,11 +67,11 @@ class RoundState(StrEnum):
     SUCCEEDED = "succeeded"
 
 
-def round_state(stage_states: Iterable[State | str | None]) -> RoundState:
+def round_state(stage_states: Iterable[State | str | None], *, paused: bool = False) -> RoundState:
     """The state of a round whose stages are in these states (None: the stage has not begun).
 
-    A round whose last begun stage succeeded and whose next has not begun is running: the pipeline
-    starts it, unless it was asked to pause there.
+    A round whose last begun stage is done and whose next has not begun is running, because the
+    pipeline starts it, and stopped where it was asked to pause there.
     """
     states = [None if state is None else State(state) for state in stage_states]
     begun = [state for state in states if state is not None]
@@ -81,8 +81,8 @@ def round_state(stage_states: Iterable[State | str | None]) -> RoundState:
         return RoundState.STOPPING
     if any(state in ACTIVE for state in begun):
         return RoundState.RUNNING
-    if any(state in (State.FAILED, State.LOST, State.INCOMPLETE) for state in begun):
+    if any(state in RESUMABLE - {State.STOPPED} for state in begun):
         return RoundState.FAILED
-    if State.STOPPED in begun:
+    if State.STOPPED in begun or (paused and None in states):
         return RoundState.STOPPED
-    return RoundState.SUCCEEDED if None not in states else RoundState.RUNNING
+    return RoundState.RUNNING if None in states else RoundState.SUCCEEDED

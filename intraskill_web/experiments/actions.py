@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core.labels import stage_label
 from intraskill_web.experiments.models import Experiment, Round, Stage
-from jobs.transitions import ACTIVE, RoundState, State
+from jobs.transitions import ACTIVE, DONE, RoundState, State
 
 ACTIONS = ("start", "stop", "resume", "pause", "unpause", "extend")
 
@@ -104,7 +104,7 @@ def _pause(experiment: Experiment, active: Stage | None, stages: Sequence[Stage]
 def _resume(
     experiment: Experiment, last: Round | None, stages: Sequence[Stage], active: Stage | None
 ) -> Button:
-    rest = next((s for s in stages if s.state != State.SUCCEEDED), None)
+    rest = next((s for s in stages if s.state not in DONE), None)
     url = _url(experiment, "resume")
     label = _("Resume")
     if active is not None:

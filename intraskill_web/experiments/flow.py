@@ -6,15 +6,15 @@ itself.
 
 from __future__ import annotations
 
-from functools import partial
-
 from django.db import transaction
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, new_attempt
 from intraskill_web.experiments.states import STAGE_ORDER
-from jobs import queue
-from jobs.transitions import ACTIVE, RoundState, State
+from jobs import placement, queue
+from jobs.transitions import ACTIVE, DONE, RoundState, State
+
+WAITS_FOR_GPU = "waiting for a GPU"
 
 
 def new_round(experiment: Experiment, number: int) -> Round:
@@ -26,7 +26,7 @@ def new_round(experiment: Experiment, number: int) -> Round:
 
 
 def advance(experiment: Experiment, *, into_next_round: bool = False) -> Stage | None:
-    """Request the next piece of work: the first stage that has not succeeded, or the next round's.
+    """Request the next piece of work: the first stage that is not done, or the next round's.
 
     None when everything planned is done, or the experiment is to wait there: a next round begins
     by itself only with ``auto_continue``, unless ``into_next_round`` asks for it. Call in a
@@ -42,7 +42,7 @@ def advance(experiment: Experiment, *, into_next_round: bool = False) -> Stage |
         if number >= experiment.rounds_planned or not wanted:
             return None
         round_ = new_round(experiment, number)
-    stage = round_.stages.exclude(state=State.SUCCEEDED).order_by("position").first()
+    stage = round_.stages.exclude(state__in=DONE).order_by("position").first()
     if stage is None or stage.state in ACTIVE:
         return None
     request(stage)
@@ -56,18 +56,37 @@ def request(stage: Stage) -> Attempt:
     return attempt
 
 
-def hand_in(attempt: Attempt) -> None:
-    """Make the next job of an attempt and enqueue it after the transaction.
+def hand_in(attempt: Attempt) -> bool:
+    """Make the next job of an attempt and enqueue it, at its host, after the transaction.
 
-    A job that was made before loses its claim: only the job named in the row may watch.
+    A job that was made before loses its claim: only the job named in the row may watch. False
+    while every host that may run it is busy: then it stays ``requested``, in no queue, until
+    ``hand_in_waiting`` finds a place. Call in a transaction.
     """
+    place = placement.place(attempt)
+    if place is None:
+        Stage.objects.filter(pk=attempt.stage_id).update(message=WAITS_FOR_GPU)
+        return False
     attempt.executions += 1
     attempt.job_id = queue.job_id_of(attempt.pk, attempt.executions)
-    attempt.save(update_fields=["executions", "job_id", "updated_at"])
+    attempt.host, attempt.queue = place.host, place.queue
+    attempt.save(update_fields=["executions", "job_id", "host", "queue", "updated_at"])
     job_id = attempt.job_id
     queue.enqueue_on_commit(
-        attempt.pk, job_id, lambda: _mark_queued(attempt.pk, job_id)
-    )  # fmt: skip
+        attempt.pk, job_id, place.queue, lambda: _mark_queued(attempt.pk, job_id)
+    )
+    return True
+
+
+def hand_in_waiting() -> int:
+    """Hand in what waited for a host and finds one now, the oldest first; returns how many."""
+    found = 0
+    for attempt in placement.unplaced():
+        with transaction.atomic():
+            row = Attempt.objects.select_for_update().get(pk=attempt.pk)
+            if row.state == State.REQUESTED and not row.queue:
+                found += hand_in(attempt)
+    return found
 
 
 def _mark_queued(attempt_id: int, job_id: str) -> None:
@@ -90,7 +109,7 @@ def stop_attempt(attempt: Attempt, reason: str) -> bool:
     if attempt.state in (State.REQUESTED, State.QUEUED):
         job_id = attempt.job_id
         if move(attempt, State.STOPPED, stop_reason=reason, message="stopped before it started"):
-            transaction.on_commit(partial(queue.withdraw, job_id))
+            queue.withdraw_on_commit(job_id)
             return True
         attempt.refresh_from_db()  # a worker took it meanwhile
     return move(attempt, State.STOPPING, stop_reason=reason, message="stopping")

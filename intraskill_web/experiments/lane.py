@@ -13,7 +13,7 @@ from intraskill_web.core import formats
 from intraskill_web.core.labels import UNITS, stage_label, word
 from intraskill_web.experiments.models import Attempt, Round, Stage
 from intraskill_web.experiments.time_left import left_of_stage
-from jobs.transitions import ACTIVE, State
+from jobs.transitions import ACTIVE, DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _box(
     attempt: Attempt | None,
     config: Mapping[str, Any],
 ) -> LaneStage:
-    if stage.state == State.SUCCEEDED:
+    if stage.state in DONE:
         css = "done"
     elif stage.state in ACTIVE:
         css = "now"
@@ -65,7 +65,7 @@ def _box(
         }
     before = next((s for s in stages if s.position == stage.position - 1), None)
     needs = ""
-    if css == "wait" and before is not None and before.state != State.SUCCEEDED:
+    if css == "wait" and before is not None and before.state not in DONE:
         needs = _("needs %(stage)s") % {"stage": stage_label(before.kind).lower()}
     return LaneStage(
         stage, stage_label(stage.kind), css, attempt, count, plan(round_, stage, config), needs

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from jobs import placement
 from jobs.transitions import TERMINAL, RoundState, State, round_state, sources
 
 
@@ -35,7 +36,16 @@ def move(attempt: Attempt, target: State, *, job_id: str | None = None, **fields
             return False
         attempt.refresh_from_db()
         _follow(attempt, target, message)
+        if target in TERMINAL and placement.release(attempt):
+            transaction.on_commit(_hand_on, robust=True)
     return True
+
+
+def _hand_on() -> None:
+    """A GPU became free: whoever waits for it longest gets it."""
+    from intraskill_web.experiments.flow import hand_in_waiting
+
+    hand_in_waiting()
 
 
 def _follow(attempt: Attempt, target: State, message: str | None) -> None:
@@ -74,7 +84,8 @@ def refresh_round(round_: Round) -> None:
     """Compute the state of a round, and of its experiment, from the stages."""
     round_.refresh_from_db()
     stages = list(Stage.objects.filter(round=round_).order_by("position"))
-    state = round_state([stage.state or None for stage in stages])
+    paused = round_.experiment.pause_after_stage
+    state = round_state([stage.state or None for stage in stages], paused=paused)
     round_.state = state
     started = [stage.started_at for stage in stages if stage.started_at]
     round_.started_at = min(started, default=None)

@@ -13,6 +13,7 @@ STATE_LABELS = {
     State.RUNNING: _("running"),
     State.STOPPING: _("stopping"),
     State.SUCCEEDED: _("succeeded"),
+    State.SKIPPED: _("skipped"),
     State.INCOMPLETE: _("incomplete"),
     State.FAILED: _("failed"),
     State.STOPPED: _("stopped"),

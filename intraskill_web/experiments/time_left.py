@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
-from jobs.transitions import ACTIVE, RoundState, State
+from jobs.transitions import ACTIVE, DONE, RoundState, State
 
 MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
 
@@ -70,7 +70,7 @@ def left_of_round(
     usual = usual_seconds(round_.experiment) if usual is None else usual
     total = 0.0
     for stage in stages:
-        if stage.state == State.SUCCEEDED:
+        if stage.state in DONE:
             continue
         left = _left(stage, usual)
         if left is None:

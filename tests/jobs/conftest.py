@@ -66,7 +66,7 @@ def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     jobs: list[tuple[int, str]] = []
     waiting: set[str] = set()
 
-    def enqueue(attempt_id: int, job_id: str) -> bool:
+    def enqueue(attempt_id: int, job_id: str, _queue: str) -> bool:
         jobs.append((attempt_id, job_id))
         waiting.add(job_id)
         return True

@@ -19,11 +19,12 @@ from intraskill_web.queues import embedded_port
 from jobs import queue
 
 Server = subprocess.Popen[bytes]
+NAME = "stages:somewhere:cpu"
 
 
 def test_a_job_carries_ids_as_json_and_never_times_out(valkey: Server) -> None:
-    assert queue.enqueue(7, queue.job_id_of(7, 1))
-    [job] = Queue("stages", connection=queue.connection(), serializer=JSONSerializer).get_jobs()
+    assert queue.enqueue(7, queue.job_id_of(7, 1), NAME)
+    [job] = Queue(NAME, connection=queue.connection(), serializer=JSONSerializer).get_jobs()
     assert job.func_name == "jobs.runner.run_attempt"
     assert job.args == [7, queue.job_id_of(7, 1)]
     assert job.timeout == -1
@@ -31,16 +32,16 @@ def test_a_job_carries_ids_as_json_and_never_times_out(valkey: Server) -> None:
 
 def test_the_same_execution_is_handed_in_only_once(valkey: Server) -> None:
     job_id = queue.job_id_of(7, 1)
-    assert queue.enqueue(7, job_id)
-    assert not queue.enqueue(7, job_id)
+    assert queue.enqueue(7, job_id, NAME)
+    assert not queue.enqueue(7, job_id, NAME)
     assert queue.status().waiting == 1
-    assert queue.enqueue(7, queue.job_id_of(7, 2))
+    assert queue.enqueue(7, queue.job_id_of(7, 2), NAME)
 
 
 def test_a_waiting_job_is_seen_and_can_be_withdrawn(valkey: Server) -> None:
     job_id = queue.job_id_of(7, 1)
     assert not queue.is_waiting(job_id)
-    queue.enqueue(7, job_id)
+    queue.enqueue(7, job_id, NAME)
     assert queue.is_waiting(job_id)
     queue.withdraw(job_id)
     assert not queue.is_waiting(job_id)
@@ -57,7 +58,7 @@ def test_job_ids_of_two_homes_differ(home: Path, settings: object, tmp_path: Pat
 def test_a_job_appears_only_after_the_commit(valkey: Server) -> None:
     done: list[str] = []
     with transaction.atomic():
-        queue.enqueue_on_commit(7, queue.job_id_of(7, 1), lambda: done.append("yes"))
+        queue.enqueue_on_commit(7, queue.job_id_of(7, 1), NAME, lambda: done.append("yes"))
         assert queue.status().waiting == 0
     assert queue.status().waiting == 1
     assert done == ["yes"]
@@ -66,7 +67,7 @@ def test_a_job_appears_only_after_the_commit(valkey: Server) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_rolled_back_job_never_appears(valkey: Server) -> None:
     with pytest.raises(RuntimeError), transaction.atomic():
-        queue.enqueue_on_commit(7, queue.job_id_of(7, 1), lambda: None)
+        queue.enqueue_on_commit(7, queue.job_id_of(7, 1), NAME, lambda: None)
         raise RuntimeError("no")
     assert queue.status().waiting == 0
 
@@ -74,7 +75,7 @@ def test_a_rolled_back_job_never_appears(valkey: Server) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_queue_that_is_down_raises_nothing_and_marks_nothing(home: Path) -> None:
     done: list[str] = []
-    queue.enqueue_on_commit(7, queue.job_id_of(7, 1), lambda: done.append("yes"))
+    queue.enqueue_on_commit(7, queue.job_id_of(7, 1), NAME, lambda: done.append("yes"))
     assert done == []
     status = queue.status()
     assert not status.up and "refused" in status.error
@@ -95,7 +96,7 @@ def test_the_server_listens_on_loopback_with_a_password_of_its_home(valkey: Serv
 def test_what_waits_survives_a_killed_server(valkey: Server, home: Path) -> None:
     from jobs.services import valkey as embedded
 
-    queue.enqueue(7, queue.job_id_of(7, 1))
+    queue.enqueue(7, queue.job_id_of(7, 1), NAME)
     queue.connection().execute_command("WAITAOF", 1, 0, 5000)
     valkey.kill()
     valkey.wait()
@@ -112,7 +113,7 @@ def test_what_waits_survives_a_killed_server(valkey: Server, home: Path) -> None
 
 def test_a_registered_worker_is_listed(valkey: Server) -> None:
     link = queue.connection()
-    worker = SimpleWorker([Queue("stages", connection=link)], connection=link)
+    worker = SimpleWorker([Queue(NAME, connection=link)], connection=link)
     worker.register_birth()
     [info] = queue.status().workers
     assert info.name == worker.name and info.pid == worker.pid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
@@ -44,6 +44,11 @@ class Experiment(models.Model):
     )
     auto_continue = models.BooleanField(default=True)  # go on to the next round by itself
     pause_after_stage = models.BooleanField(default=False)  # finish this stage, start no other
+    host = models.CharField(max_length=120, blank=True)  # where it must run; empty: anywhere
+    sweep = models.ForeignKey(
+        "Sweep", null=True, blank=True, on_delete=models.SET_NULL, related_name="experiments"
+    )
+    arm = models.CharField(max_length=40, blank=True)  # of the sweep
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
@@ -67,6 +72,11 @@ class Experiment(models.Model):
         """The run folder; paths of documents and episodes are relative to it."""
         return Path(settings.INTRASKILL_HOME) / "runs" / self.name
 
+    @property
+    def imported(self) -> str:
+        """What it was imported from; empty for one that ran here."""
+        return str(self.config.get("imported", ""))
+
 
 class Round(models.Model):
     """One turn of the loop: freeze, train, analyse, validate, gate, select."""
@@ -77,6 +87,8 @@ class Round(models.Model):
         max_length=16, choices=ROUND_STATE_CHOICES, default=RoundState.PLANNED.value
     )
     started_at = models.DateTimeField(null=True, blank=True)
+    # its own ExperimentConfig where it differs from the experiment's; empty: as frozen there
+    config = models.JSONField(default=dict, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     updated_at = models.DateTimeField(auto_now=True, db_index=True)
 
@@ -93,6 +105,11 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"{self.experiment.name} / {self.number}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration that this round runs with."""
+        return self.config or self.experiment.config
 
     @property
     def folder(self) -> Path:
@@ -159,9 +176,13 @@ class Attempt(models.Model):
     state = models.CharField(
         max_length=16, choices=STATE_CHOICES, default=State.REQUESTED.value, db_index=True
     )
+    # why it exists: a changed configuration (dotted key → [before, after]), or a stage left out
+    changes = models.JSONField(default=dict, blank=True)
+    skip_reason = models.CharField(max_length=300, blank=True)
     # the queue's side: one job watches an attempt; a re-adoption is a new job
     job_id = models.CharField(max_length=64, blank=True)
     executions = models.PositiveIntegerField(default=0)  # jobs made for this attempt
+    queue = models.CharField(max_length=160, blank=True)  # of its latest job; empty: none yet
     worker = models.CharField(max_length=120, blank=True)
     watcher_pid = models.PositiveIntegerField(null=True, blank=True)
     watcher_started = models.CharField(max_length=64, blank=True)  # start token, see jobs.process

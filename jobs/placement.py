@@ -1,0 +1,118 @@
+"""Where an attempt runs: its host, its queue there, and the lease on the host's GPUs.
+
+The database decides, in the transaction that hands the attempt in, so that of two that want the
+same GPU one waits: an attempt whose host is busy stays ``requested`` and is not in any queue. The
+lease ends with the attempt, in the same transaction. rq only carries the job to the host.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils import timezone
+
+from intraskill_web.experiments.models import Attempt, Stage
+from jobs.models import SEEN_WITHIN, Host
+from jobs.transitions import ACTIVE, State
+
+Kind = Literal["gpu", "cpu"]
+KINDS: tuple[Kind, ...] = ("gpu", "cpu")
+WAITING = (State.REQUESTED, State.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host and the queue of the right kind on it."""
+
+    host: str
+    queue: str
+
+
+def kind_of(stage: Stage, *, skipped: bool = False) -> Kind:
+    """Whether a stage plays or trains the policy (``gpu``) or only reads and writes (``cpu``)."""
+    if skipped or stage.kind == "analyse":
+        return "cpu"
+    round_ = stage.round
+    if stage.kind == "freeze":
+        return "cpu" if round_.number else "gpu"  # round 0 also plays the baseline
+    if stage.kind == "select":
+        return "gpu" if round_.number + 1 == round_.experiment.rounds_planned else "cpu"
+    return "gpu"
+
+
+def queue_name(host: str, kind: str) -> str:
+    """The queue of one kind of work on one host."""
+    return f"{settings.INTRASKILL_QUEUE}:{host}:{kind}"
+
+
+def queue_names(kinds: Iterable[str] = KINDS) -> list[str]:
+    """The queues that a worker of this host listens to, in the order in which it serves them."""
+    return [queue_name(settings.INTRASKILL_HOST_NAME, kind) for kind in kinds]
+
+
+def place(attempt: Attempt) -> Place | None:
+    """The place of the attempt's next job, its GPU leased; None while every allowed host is busy.
+
+    What a host took stays there, because its process and files do. Call in a transaction.
+    """
+    kind = kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
+    for name in _hosts(attempt):
+        if kind == "cpu" or _lease(name, attempt):
+            return Place(name, queue_name(name, kind))
+    return None
+
+
+def _hosts(attempt: Attempt) -> list[str]:
+    """The hosts that may run the attempt, the preferred first."""
+    if attempt.host and attempt.state not in WAITING:
+        return [attempt.host]
+    experiment = attempt.stage.round.experiment
+    if experiment.host:
+        return [experiment.host]
+    names = hosts_up()
+    if attempt.host in names:
+        names.insert(0, names.pop(names.index(attempt.host)))
+    return names or [settings.INTRASKILL_HOST_NAME]
+
+
+def hosts_up() -> list[str]:
+    """The hosts with a worker that was heard of a moment ago, those with the least work first."""
+    up = Host.objects.filter(seen_at__gte=timezone.now() - SEEN_WITHIN).exclude(workers=[])
+    longest_idle = F("leased_at").asc(nulls_first=True)
+    names = list(up.order_by(longest_idle, "name").values_list("name", flat=True))
+    busy = Counter(Attempt.objects.filter(state__in=ACTIVE).values_list("host", flat=True))
+    return sorted(names, key=lambda name: busy[name])
+
+
+def _lease(host: str, attempt: Attempt) -> bool:
+    """Take the host's lease for the attempt; a host without GPUs has nothing to lease."""
+    free = Host.objects.filter(Q(lease=None) | Q(lease=attempt), name=host)
+    if free.exclude(gpus=[]).update(lease=attempt, leased_at=timezone.now()):
+        Host.objects.filter(lease=attempt).exclude(name=host).update(lease=None)
+        return True
+    return not Host.objects.filter(name=host).exclude(gpus=[]).exists()
+
+
+def release(attempt: Attempt) -> bool:
+    """Give back what an attempt that is over had leased; whether it had."""
+    return bool(Host.objects.filter(lease=attempt).update(lease=None))
+
+
+def unplaced() -> list[Attempt]:
+    """Attempts that wait for a host, the oldest first."""
+    waiting = Attempt.objects.filter(state=State.REQUESTED, queue="")
+    return list(waiting.select_related("stage__round__experiment").order_by("created_at", "id"))
+
+
+def holders(attempt: Attempt) -> list[Host]:
+    """The hosts that an unplaced attempt could use, with what holds each."""
+    return list(
+        Host.objects.filter(name__in=_hosts(attempt)).select_related(
+            "lease__stage__round__experiment"
+        )
+    )
