@@ -20,13 +20,15 @@ setup: $(READY)
 setup-dev: $(READY_DEV)
 
 $(READY): requirements.txt
-	python=$$($(FIND_PYTHON)) && { test -x $(BIN)/python || $$python -m venv $(VENV); }
-	$(PIP) install --quiet -r requirements.txt
-	touch $(READY)
+	@python=$$($(FIND_PYTHON)) && { test -x $(BIN)/python || $$python -m venv $(VENV); }
+	@echo "Installing Python packages into $(VENV): one to three minutes, once …"
+	@$(PIP) install --quiet -r requirements.txt
+	@touch $(READY)
 
 $(READY_DEV): $(READY) requirements/dev.txt
-	$(PIP) install --quiet -r requirements/dev.txt
-	touch $(READY_DEV)
+	@echo "Installing what tests and checks need into $(VENV), once …"
+	@$(PIP) install --quiet -r requirements/dev.txt
+	@touch $(READY_DEV)
 
 run: setup
 	@exec $(BIN)/python manage.py up --demo
