@@ -52,7 +52,7 @@ def arms_of_file(path: Path, names: Sequence[str]) -> list[Arm]:
         tasks: dict[int, list[dict[str, float]]] = {}
         for row in rows:
             tasks.setdefault(row["task_id"].integer(least=0), []).append(_row_values(row[name]))
-        arms.append(_arm(name, tasks))
+        arms.append(arm_of(name, tasks))
     return arms
 
 
@@ -72,7 +72,7 @@ def arms_of_runs(folders: Sequence[Path], *, across: str | None = None) -> list[
     """
     runs = [load_run(folder) for folder in folders]
     require_alignment(runs[0], runs[1], across)
-    return [_arm(str(run.folder), task_values(run)) for run in runs]
+    return [arm_of(str(run.folder), task_values(run)) for run in runs]
 
 
 def require_alignment(first: Run, second: Run, across: str | None) -> None:
@@ -144,7 +144,8 @@ def behaviour(trace: Node) -> dict[str, float]:
     return values
 
 
-def _arm(name: str, tasks: Mapping[int, Sequence[Mapping[str, float]]]) -> Arm:
+def arm_of(name: str, tasks: Mapping[int, Sequence[Mapping[str, float]]]) -> Arm:
+    """The arm of what was played of each task, repeated plays averaged."""
     ids = tuple(sorted(tasks))
     metrics = sorted(set.intersection(*(set(play) for plays in tasks.values() for play in plays)))
     return Arm(

@@ -1,0 +1,162 @@
+"""Evaluations of our own runs: arms, their differences, and the conditions they were played under.
+
+A round evaluates its checkpoint on validation; the last round also on the test split; an evaluation
+order (``orders/<name>/<condition>``) may add any condition of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.analysis.cohorts import Population
+from trainer.analysis.contrasts import summary_figures, test_of
+from trainer.analysis.own_traces import evaluation
+from trainer.analysis.reader import Reader
+from trainer.analysis.schema import Arm, Bank, Test
+from trainer.compare.outcomes import Arm as Values
+
+CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
+SCALARS = (str, int, float, bool)
+
+
+class Evaluations:
+    """All evaluations of a run, read once each."""
+
+    def __init__(self, reader: Reader, banks: Sequence[Bank], steps: int) -> None:
+        self.reader = reader
+        self.banks = {bank.bank_sha256: bank.label for bank in banks}
+        self.steps = steps
+        self.arms: dict[str, list[Arm]] = {"val": [], "test": []}
+        self.values: dict[str, dict[str, Values]] = {"val": {}, "test": {}}
+        self.conditions: dict[str, Any] = {}
+        self.first = self.last = ""
+        self._populations: list[Population] = []
+
+    def add_round(self, number: int, folder: str) -> None:
+        """The evaluations of one round; later rounds replace the final conditions."""
+        step = (number + 1) * self.steps
+        if number == 0:
+            self._add(
+                f"{folder}/baseline/bare", "val_base", "base_free", split="val", step=0, number=None
+            )
+            self._add(
+                f"{folder}/baseline/full",
+                "val_base_s0",
+                "base_s0",
+                split="val",
+                step=0,
+                number=None,
+            )
+            self._orders()
+        self._add(
+            f"{folder}/validate/bare",
+            f"val_{step}",
+            "final_free",
+            split="val",
+            step=step,
+            number=number,
+        )
+        self._add(
+            f"{folder}/validate/full",
+            f"val_{step}_full",
+            "final_st",
+            split="val",
+            step=step,
+            number=number,
+        )
+        self._add(
+            f"{folder}/test/bare",
+            f"test_{step}",
+            "final_free",
+            split="test",
+            step=step,
+            number=number,
+        )
+        self._add(
+            f"{folder}/test/full",
+            f"test_{step}_full",
+            "final_st",
+            split="test",
+            step=step,
+            number=number,
+        )
+
+    def populations(self) -> list[Population]:
+        """The behaviour of every evaluation, in order."""
+        return list(self._populations)
+
+    def _orders(self) -> None:
+        """What evaluation orders played on the test split."""
+        root = self.reader.root / "orders"
+        for path in sorted(root.glob("*/*/summary.json")):
+            arm = path.parent.name
+            record = self.reader.json(path.parent.parent.relative_to(self.reader.root).as_posix()
+                                      + "/order.json")  # fmt: skip
+            played = next((a for a in (record or {}).get("arms", []) if a["name"] == arm), None)
+            if played is None:
+                continue
+            folder = path.parent.relative_to(self.reader.root).as_posix()
+            name = f"{path.parent.parent.name}/{arm}"
+            condition = arm if arm in CONDITIONS else ""
+            self._add(
+                folder, name, condition, split=played["split"], step=played.get("step"), number=None
+            )
+
+    def _add(
+        self, folder: str, name: str, condition: str, *, split: str, step: int | None,
+        number: int | None,
+    ) -> None:  # fmt: skip
+        if not (self.reader.root / folder / "summary.json").is_file():
+            return
+        found = evaluation(self.reader, folder, name, split, number)
+        summary = self.reader.json(f"{folder}/summary.json")
+        manifest = self.reader.json(f"{folder}/manifest.json")
+        plan = manifest["plan"]
+        self._note_conditions(plan)
+        arms = self.arms.setdefault(split, [])
+        final = condition.startswith("final")
+        if final:  # only the newest checkpoint is final
+            arms[:] = [
+                a if a.condition != condition else a.model_copy(update={"condition": ""})
+                for a in arms
+            ]
+        arms.append(
+            Arm(
+                name=name,
+                condition=condition,
+                split=split,
+                step=step,
+                bank=self.banks.get(str((plan.get("skills") or {}).get("bank_sha256")), ""),
+                figures=summary_figures(summary, f"{folder}/summary.json"),
+                source=f"{folder}/summary.json",
+            )
+        )
+        if found is None:
+            return
+        population, values = found
+        self._populations.append(population)
+        if condition:
+            self.values.setdefault(split, {})[condition] = values
+        if split == "val" and condition.endswith("free"):
+            self.first = self.first or name
+            self.last = name
+
+    def _note_conditions(self, plan: dict[str, Any]) -> None:
+        for section in ("environment", "prompt", "runtime"):
+            if section not in self.conditions and isinstance(plan.get(section), dict):
+                self.conditions[section] = {
+                    key: value for key, value in plan[section].items()
+                    if isinstance(value, SCALARS) and "path" not in key and "url" not in key
+                }  # fmt: skip
+
+
+def own_tests(found: Evaluations) -> list[Test]:
+    """A test for each split that has arms, the test split first."""
+    tests = []
+    for split in ("test", "val"):
+        arms = found.arms.get(split, [])
+        if arms:
+            source = "; ".join(sorted({arm.source for arm in arms if arm.condition}))
+            tests.append(test_of(split, arms, found.values.get(split, {}), source))
+    return tests
