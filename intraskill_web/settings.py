@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "intraskill_web.ledger",
     "intraskill_web.episodes",
     "intraskill_web.monitoring",
+    "intraskill_web.configs",
     "jobs",
     "django.contrib.admin",
     "django.contrib.auth",

@@ -24,6 +24,7 @@ class ReadOnlyAdmin(BaseAdmin):
 
     show_full_result_count = False  # counting a million rows for a page is a waste
     list_per_page = 50
+    view_on_site: Any = False  # a function of the row gives the address of its page
 
     def has_add_permission(self, request: HttpRequest, *_args: Any) -> bool:
         return False

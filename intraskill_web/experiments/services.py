@@ -9,11 +9,14 @@ Refusals are InputErrors: they say what is wrong and what to do.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 
+from intraskill_web.configs.models import ConfigRevision
+from intraskill_web.configs.uses import record_uses
 from intraskill_web.core import audit
 from intraskill_web.experiments.flow import (
     active_attempt,
@@ -35,9 +38,14 @@ if TYPE_CHECKING:
 
 
 def create_experiment(
-    config: ExperimentConfig, *, actor: AbstractBaseUser | None = None
+    config: ExperimentConfig,
+    *,
+    actor: AbstractBaseUser | None = None,
+    revisions: Mapping[str, ConfigRevision] | None = None,
 ) -> Experiment:
     """Freeze ``config`` into a run folder, with copies of the first bank and checkpoint.
+
+    ``revisions`` are those it was made from, by kind; the others are recorded by content.
 
     Raises InputError when the name is taken or a file is missing.
     """
@@ -63,6 +71,7 @@ def create_experiment(
         experiment.config = frozen.model_dump(mode="json")
         experiment.config_sha256 = fingerprint(experiment.config)
         experiment.save()
+        record_uses(experiment, revisions)
         audit.record(
             "experiment.create",
             actor=actor,

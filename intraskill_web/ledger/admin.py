@@ -9,6 +9,6 @@ from intraskill_web.ledger.models import Candidate
 @admin.register(Candidate)
 class CandidateAdmin(ReadOnlyAdmin):
     list_display = ["round", "candidate_id", "operation", "target_chunk_id", "status", "effect"]
-    list_filter = ["operation", "status"]
+    list_filter = ["operation", "status", "experiment"]
     list_select_related = ["round__experiment"]
-    search_fields = ["candidate_id", "title"]
+    search_fields = ["candidate_id", "title", "content", "target_chunk_id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from intraskill_web.configs.uses import record_uses
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.documents import of_stage, save
@@ -32,6 +33,7 @@ def publish(experiment: Experiment, folder: Path, report: Report) -> None:
     finished = len(done) == experiment.rounds_planned and all(done)
     experiment.state = (RoundState.SUCCEEDED if finished else RoundState.STOPPED).value
     experiment.save()
+    record_uses(experiment)
 
 
 def _publish_round(experiment: Experiment, plan: RoundPlan, report: Report) -> bool:
