@@ -129,7 +129,8 @@ def run_replay(args: argparse.Namespace) -> int:
 
 def run_serve(args: argparse.Namespace) -> int:
     """Serve until stopped; the address is the first line of the output."""
-    from trainer.shop.service.serve import Address, serve
+    from trainer.shop.service.address import Address
+    from trainer.shop.service.serve import serve
     from trainer.shop.service.service import ServiceSettings
 
     settings = ServiceSettings(

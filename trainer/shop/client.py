@@ -3,36 +3,25 @@
 
 One client owns at most one lease. Towards the published service nothing is ever sent twice,
 because a step that was lost may have been carried out. Towards our service requests are numbered,
-so lost replies are asked for again and a full pool is waited for."""
+so lost replies are asked for again, and a full pool is waited for."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import secrets
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from trainer.errors import InputError
+from trainer.shop.types import Action
+from trainer.shop.wire import ShopServiceError, Wire, result_of
+
+__all__ = ["ShopClient", "ShopServiceError"]
 
 PATH = "/api/shop_agent"
 
 Reply = dict[str, Any]
-
-
-class ShopServiceError(RuntimeError):
-    """The service could not be reached, refused, or answered nonsense: a technical failure.
-
-    ``status`` is the HTTP status, if any; ``code`` our service's error code, or empty.
-    """
-
-    def __init__(self, message: str, *, status: int | None = None, code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 class ShopClient:
@@ -50,24 +39,19 @@ class ShopClient:
         attempts: int = 4,
         slot_wait: float = 600.0,
     ) -> None:
-        """``timeout``: seconds for a connection and for a reply; a reset's reply may take any time.
+        """``timeout``: seconds to connect and for a reply; resets may take as long as they wait.
 
         ``attempts`` and ``slot_wait`` (seconds to wait for a free slot) only count towards a
-        service that numbers its requests. Proxies of the environment are ignored."""
-        address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise InputError("must be an http or https address", field="base_url", value=base_url)
-        self._address = address
+        service that numbers its requests."""
+        self._wire = Wire(base_url, timeout=timeout, token=token)
         self._persona = persona
         self._mode = interaction_mode
         self._timeout = timeout
-        self._headers = {"Content-Type": "application/json"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
         self._owner = owner
         self._attempts = attempts
         self._slot_wait = slot_wait
-        self._connection: http.client.HTTPConnection | None = None
+        #: seconds a reset waits on our service; None towards the published one or before asking
+        self._reset_wait: float | None = None
         self._numbered: bool | None = None
         self._lease: dict[str, Any] | None = None
         self._sequence = 0
@@ -83,11 +67,9 @@ class ShopClient:
     ) -> None:
         self.close()
 
-    # --- the protocol
-
     def health(self) -> Reply:
         """The service's health document."""
-        status, health, _ = self._exchange("GET", "/healthz", None, self._timeout)
+        status, health, _ = self._wire.exchange("GET", "/healthz", None, timeout=self._timeout)
         if status != 200 or not isinstance(health, dict):
             raise ShopServiceError("the service is not healthy", status=status)
         return health
@@ -100,7 +82,7 @@ class ShopClient:
             if name in served and served[name] != identity[name]:
                 raise InputError(
                     f"the service has another {name}; {identity[name]!r} is wanted",
-                    field=f"{self._address.geturl()} {name}",
+                    field=f"{self._wire.url} {name}",
                     value=served[name],
                     remedy="Serve the same profile and catalogue, or change the configuration",
                 )
@@ -109,8 +91,7 @@ class ShopClient:
         """Begin an episode. The reply has no private goal: it is never asked for."""
         if self._lease is not None:
             raise ShopServiceError("this client still holds a lease; release it first")
-        if self._numbered is None:
-            self._numbered = "lease_ttl_seconds" in self.health()
+        self._learn()
         request = {
             "action": "reset",
             "idx": task_id,
@@ -121,17 +102,35 @@ class ShopClient:
         if self._numbered:
             request["idempotency_key"] = secrets.token_hex(16)
             request["owner"] = self._owner
-        reply = self._call(request, timeout=None)
+        longest = None if self._reset_wait is None else self._timeout + self._reset_wait
+        reply = self._call(request, timeout=longest)
         _check_page(reply)
         if not isinstance(reply.get("task_instruction"), str):
             raise ShopServiceError("the reply to reset has no task_instruction")
+        if "env_idx" not in reply or "lease_id" not in reply:
+            raise ShopServiceError("the reply to reset has no lease")
         self._lease = {"env_idx": reply["env_idx"], "lease_id": reply["lease_id"]}
         self._sequence = 0
         return reply
 
-    def step(self, action: str) -> Reply:
-        """Carry out an action text such as ``search[…]``."""
-        reply = self._call({"action": "interact", "response": action, **self._next()})
+    def _learn(self) -> None:
+        """Find out once whose service this is."""
+        if self._numbered is None:
+            health = self.health()
+            self._numbered = "lease_ttl_seconds" in health
+            if self._numbered:
+                self._reset_wait = float(health.get("reset_wait_seconds", 0.0))
+
+    def step(self, action: str | Action) -> Reply:
+        """Carry out an action: a text such as ``search[…]``, or a structured one.
+
+        Our service takes a structured one as it is; the published one gets its text, which cannot
+        hold every argument (a line break makes it unreadable)."""
+        if isinstance(action, Action) and self._numbered:
+            said: Reply = {"call": {"name": action.name, "argument": action.argument}}
+        else:
+            said = {"response": str(action)}
+        reply = self._call({"action": "interact", **said, **self._next()})
         _check_page(reply)
         return reply
 
@@ -146,6 +145,13 @@ class ShopClient:
             )
         return reply
 
+    def renew(self) -> None:
+        """Prolong the lease during a long pause; the leases of the published service never end."""
+        if self._lease is None:
+            raise ShopServiceError("no episode: call reset first")
+        if self._numbered:
+            self._call({"action": "renew", **self._lease})
+
     def release(self) -> None:
         """Give the slot back. The lease is forgotten even when the call fails."""
         lease, self._lease = self._lease, None
@@ -157,25 +163,26 @@ class ShopClient:
         try:
             self.release()
         finally:
-            self._disconnect()
+            self._wire.close()
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self) -> Reply:
         if self._lease is None:
             raise ShopServiceError("no episode: call reset first")
         self._sequence += 1
         numbered = {"sequence": self._sequence} if self._numbered else {}
         return {**self._lease, **numbered}
 
-    # --- the wire
-
     def _call(self, request: Mapping[str, Any], *, timeout: float | None = -1.0) -> Reply:
+        """The result of a request, repeated while that is safe. ``timeout`` None waits for ever."""
         timeout = self._timeout if timeout == -1.0 else timeout
         attempts = self._attempts if self._numbered else 1
         give_up = time.monotonic() + self._slot_wait
         failures = 0
         while True:
             try:
-                status, answer, retry_after = self._exchange("POST", PATH, request, timeout)
+                status, answer, retry_after = self._wire.exchange(
+                    "POST", PATH, request, timeout=timeout
+                )
             except ShopServiceError:
                 failures += 1
                 if failures >= attempts:
@@ -185,58 +192,9 @@ class ShopClient:
             if status == 429 and self._numbered and time.monotonic() + retry_after < give_up:
                 time.sleep(retry_after)
                 continue
-            return _result(status, answer)
-
-    def _exchange(
-        self, method: str, path: str, body: object, timeout: float | None
-    ) -> tuple[int, Any, float]:
-        """(status, decoded JSON, seconds of Retry-After)."""
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        try:
-            connection = self._connect()
-            if connection.sock is not None:
-                connection.sock.settimeout(timeout)
-            connection.request(method, self._address.path.rstrip("/") + path, data, self._headers)
-            response = connection.getresponse()
-            content = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._disconnect()
-            raise ShopServiceError(f"{self._address.netloc}: {error!r}") from error
-        try:
-            decoded = json.loads(content)
-        except ValueError as error:
-            raise ShopServiceError(
-                "the service did not answer JSON", status=response.status
-            ) from error
-        return response.status, decoded, _seconds(response.getheader("Retry-After"))
-
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            secure = self._address.scheme == "https"
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            host = self._address.hostname or ""
-            self._connection = kind(host, self._address.port, timeout=self._timeout)
-            self._connection.connect()
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _result(status: int, answer: object) -> Reply:
-    """The ``result`` object of a good answer. Raises ShopServiceError for any other."""
-    result = answer.get("result") if isinstance(answer, dict) else None
-    if not isinstance(result, dict):
-        raise ShopServiceError("the answer has no result object", status=status)
-    if "error" in result:
-        raise ShopServiceError(
-            str(result["error"]), status=status, code=str(result.get("code", ""))
-        )
-    if not 200 <= status < 300:
-        raise ShopServiceError(f"HTTP status {status}", status=status)
-    return result
+            if failures and status == 409 and request["action"] == "release_one":
+                return {}  # the lost reply was to a release that succeeded
+            return result_of(status, answer)
 
 
 def _check_page(reply: Mapping[str, Any]) -> None:
@@ -245,7 +203,3 @@ def _check_page(reply: Mapping[str, Any]) -> None:
         raise ShopServiceError("the reply has no observation")
     if not isinstance(state.get("observation_version"), str):
         raise ShopServiceError("the observation names no version")
-
-
-def _seconds(text: str | None) -> float:
-    return float(text) if text is not None and text.isdigit() else 1.0

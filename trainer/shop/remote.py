@@ -46,7 +46,7 @@ class RemoteSession:
 
     def step(self, action: Action) -> StepResult:
         """Carry out one action."""
-        return self._result(self._client.step(str(action)))
+        return self._result(self._client.step(action))
 
     def terminate(self, reason: TerminationReason) -> StepResult:
         """End without a purchase."""

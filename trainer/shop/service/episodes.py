@@ -116,14 +116,12 @@ class Episodes:
         if (repeated := self._repeat(episode, sequence)) is not None:
             return repeated
         self._require_open(episode)
-        if call is not None:
-            action: Any = Action("search" if call[0] == "search" else "click", call[1])
-        else:
-            action = read_action(request.get("response"))
+        text = request.get("response")
+        action = read_action(text) if call is None else call
         if isinstance(action, Action):
             result = episode.session.step(action)
         else:
-            result = episode.session.reject(str(request.get("response", "")), action)
+            result = episode.session.reject(text if isinstance(text, str) else "", action)
         reply = _reply(result, episode, lease)
         reply["action_feedback"] = result.feedback
         return self._keep(episode, sequence, reply)

@@ -16,6 +16,7 @@ ErrorCode = Literal[
     "sequence_conflict",
     "key_in_use",
     "episode_over",
+    "too_large",
     "no_free_slot",
 ]
 
@@ -31,6 +32,7 @@ STATUS: dict[ErrorCode, int] = {
     "key_in_use": 409,
     "episode_over": 409,
     "lease_expired": 410,
+    "too_large": 413,
     "no_free_slot": 429,
 }
 

@@ -15,7 +15,7 @@ from trainer.shop.service.errors import (
     STATUS,
     ServiceError,
 )
-from trainer.shop.service.metrics import Sample, exposition
+from trainer.shop.service.metrics import CONTENT_TYPE, Sample, exposition
 from trainer.shop.service.peers import Peers
 from trainer.shop.service.requests import ACTIONS, read_body
 from trainer.shop.service.service import Service
@@ -50,8 +50,7 @@ class Endpoint:
         headers: dict[str, str] = {}
         try:
             admin = self._authorise(request)
-            body = await request.read()
-            wanted = read_body(body)
+            wanted = read_body(await _body_of(request))
             action = wanted["action"]
             result = {"result": await self.peers.route(self.service, wanted, admin=admin)}
             status = 200
@@ -71,7 +70,8 @@ class Endpoint:
     def _authorise(self, request: web.Request) -> bool:
         """Whether the caller is an administrator. Raises ServiceError for a wrong token."""
         settings = self.service.settings
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+        sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        given = sent.encode("utf-8", "surrogateescape")
         if settings.admin_token and secrets.compare_digest(given, settings.admin_token.encode()):
             return True
         if settings.token and not secrets.compare_digest(given, settings.token.encode()):
@@ -89,7 +89,7 @@ class Endpoint:
         except ServiceError as error:
             return _json(error.body(), self._status(error), {})
         samples = self._own_samples() + await self.peers.samples()
-        return web.Response(text=exposition(samples), content_type="text/plain")
+        return web.Response(body=exposition(samples), headers={"Content-Type": CONTENT_TYPE})
 
     def internal_application(self) -> web.Application:
         """What workers ask each other over their private sockets."""
@@ -127,6 +127,16 @@ class Endpoint:
     def _own_samples(self) -> list[Sample]:
         worker = {"worker": str(self.peers.worker)}
         return [(name, {**worker, **own}, value) for name, own, value in self.service.samples()]
+
+
+async def _body_of(request: web.Request) -> bytes:
+    """The request's body. Raises ServiceError when it is too large or cannot be unpacked."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise ServiceError("too_large", f"a request has at most {LARGEST_BODY} bytes") from error
+    except web.RequestPayloadError as error:
+        raise ServiceError("bad_request", f"the body cannot be read: {error}") from error
 
 
 def _json(value: Any, status: int, headers: dict[str, str]) -> web.Response:

@@ -92,7 +92,8 @@ class LeasePool:
         """The lease, renewed. Raises ServiceError for a stale, foreign or expired one."""
         self.expire()
         lease = self._leases.get(slot)
-        if lease is None or not secrets.compare_digest(lease.id.encode(), lease_id.encode()):
+        given = lease_id.encode("utf-8", "replace")
+        if lease is None or not secrets.compare_digest(lease.id.encode(), given):
             if lease_id in self._recently_expired:
                 raise ServiceError("lease_expired", f"the lease on slot {slot} expired")
             raise ServiceError("stale_lease", f"the lease on slot {slot} is not the current one")

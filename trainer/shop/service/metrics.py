@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 #: upper bounds of the latency histogram, seconds
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
 Sample = tuple[str, Mapping[str, str], float]
 
 
@@ -53,7 +55,7 @@ def exposition(samples: Iterable[Sample]) -> str:
     families: dict[str, list[str]] = {}
     for name, labels, value in samples:
         pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
-        families.setdefault(_family(name), []).append(f"{name}{{{pairs}}} {value:g}")
+        families.setdefault(_family(name), []).append(f"{name}{{{pairs}}} {value!r}")
     lines: list[str] = []
     for family, members in families.items():
         lines += [f"# TYPE {family} {_TYPES.get(family, 'gauge')}", *members]

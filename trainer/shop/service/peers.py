@@ -9,7 +9,9 @@ uses sockets."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +26,8 @@ from trainer.shop.service.requests import read_reset, read_slot
 from trainer.shop.service.service import Service, require_admin
 
 _POLL_SECONDS = 0.1
+#: health and metrics do not wait longer for a worker that is busy or stopped
+_LOOK_SECONDS = 5.0
 _REMEMBERED_KEYS = 10_000
 
 
@@ -68,7 +72,8 @@ class Peers:
         elif action == "release_all":
             require_admin(admin)
             for worker in self.others:
-                await self._ask(worker, request, admin=admin, wait=False)
+                with contextlib.suppress(ServiceError):  # the leases of a dead worker are void
+                    await self._ask(worker, request, admin=admin, wait=False)
             home = self.worker
         else:
             home = read_slot(request).slot % self.workers
@@ -99,6 +104,7 @@ class Peers:
         self, service: Service, request: Mapping[str, Any], key: str, *, admin: bool
     ) -> Reply:
         here = asyncio.ensure_future(service.handle(request, admin=admin))
+        needed = False
         try:
             await asyncio.sleep(0)
             while not here.done():
@@ -112,9 +118,13 @@ class Peers:
                         self._remember(key, worker)
                         return reply
                 await asyncio.wait({here}, timeout=_POLL_SECONDS)
+            needed = True
             return here.result()
         finally:
-            here.cancel()
+            if not needed and not here.cancel() and here.exception() is None:
+                unused = here.result()  # both found a slot in the same moment
+                lease = {name: unused[name] for name in ("env_idx", "lease_id")}
+                await service.handle({"action": "release_one", **lease})
 
     def _remember(self, key: str, worker: int) -> None:
         if key:
@@ -126,17 +136,22 @@ class Peers:
 
     def _session(self, worker: int) -> aiohttp.ClientSession:
         if worker not in self._sessions:
-            connector = aiohttp.UnixConnector(str(self.socket(worker)))
-            self._sessions[worker] = aiohttp.ClientSession(connector=connector)
+            connector = aiohttp.UnixConnector(str(self.socket(worker)), limit=0)
+            # A reset may wait for long; a worker that died closes its socket.
+            timeout = aiohttp.ClientTimeout(total=None)
+            self._sessions[worker] = aiohttp.ClientSession(connector=connector, timeout=timeout)
         return self._sessions[worker]
 
     async def _ask(
         self, worker: int, request: Mapping[str, Any], *, admin: bool, wait: bool
     ) -> Reply:
-        message = {"request": request, "admin": admin, "wait": wait}
+        try:
+            message = json.dumps({"request": request, "admin": admin, "wait": wait}).encode()
+        except RecursionError as error:
+            raise ServiceError("bad_request", "the request is nested too deeply") from error
         url = "http://worker/handle"
         try:
-            async with self._session(worker).post(url, json=message) as answer:
+            async with self._session(worker).post(url, data=message) as answer:
                 reply: Reply = await answer.json()
         except aiohttp.ClientError as error:
             if request["action"] == "reset":
@@ -154,15 +169,19 @@ class Peers:
 
     # --- health and metrics of all workers
 
+    async def _look(self, worker: int, what: str) -> Any:
+        timeout = aiohttp.ClientTimeout(total=_LOOK_SECONDS)
+        async with self._session(worker).get(f"http://worker/{what}", timeout=timeout) as answer:
+            return await answer.json()
+
     async def health(self, service: Service) -> dict[str, Any]:
         """One health document for the whole service."""
         total = service.health()
         total["workers"] = self.workers
         for worker in self.others:
             try:
-                async with self._session(worker).get("http://worker/health") as answer:
-                    other = await answer.json()
-            except aiohttp.ClientError:
+                other = await self._look(worker, "health")
+            except (aiohttp.ClientError, TimeoutError):
                 total["ready"] = False
                 continue
             for name in ("environment_slots", "free_slots", "queue_depth"):
@@ -174,8 +193,7 @@ class Peers:
         samples: list[Sample] = []
         for worker in self.others:
             try:
-                async with self._session(worker).get("http://worker/metrics") as answer:
-                    samples += [(name, own, value) for name, own, value in await answer.json()]
-            except aiohttp.ClientError:
+                samples += map(tuple, await self._look(worker, "metrics"))
+            except (aiohttp.ClientError, TimeoutError):
                 continue
         return samples

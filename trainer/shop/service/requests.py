@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from trainer.shop.service.errors import ServiceError
+from trainer.shop.types import Action
 
 Mode = Literal["single_turn", "multi_turn"]
 ACTIONS = ("reset", "interact", "terminate", "release_one", "release_all", "renew")
@@ -43,7 +44,7 @@ def read_body(body: bytes) -> dict[str, Any]:
     """The JSON object of a request with a known action."""
     try:
         request = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ServiceError("bad_json", f"the body is not JSON: {error}") from error
     if not isinstance(request, dict):
         raise ServiceError("bad_request", "the body must be a JSON object")
@@ -81,17 +82,18 @@ def read_slot(request: Mapping[str, Any]) -> SlotRequest:
     return SlotRequest(cast(int, slot), lease_id, sequence)
 
 
-def read_call(request: Mapping[str, Any]) -> tuple[str, str] | None:
+def read_call(request: Mapping[str, Any]) -> Action | None:
     """The structured action ``{"call": {"name": …, "argument": …}}``, if there is one."""
     call = request.get("call")
     if call is None:
         return None
-    if not isinstance(call, Mapping) or call.get("name") not in ("search", "click"):
+    name = call.get("name") if isinstance(call, Mapping) else None
+    if name not in ("search", "click"):
         raise ServiceError("bad_request", "call.name must be search or click")
     argument = call.get("argument")
     if not isinstance(argument, str):
         raise ServiceError("bad_request", "call.argument must be a text")
-    return call["name"], argument
+    return Action(name, argument)
 
 
 def _flag(request: Mapping[str, Any], name: str) -> bool:

@@ -131,6 +131,7 @@ class Service:
             "replay_ui": False,
             "queue_depth": self.pool.waiting,
             "lease_ttl_seconds": self.settings.lease_ttl,
+            "reset_wait_seconds": self.settings.reset_wait,
             "environment": identity,
         }
 
@@ -142,7 +143,12 @@ class Service:
             ("shop_slots", {"state": "leased"}, len(self.numbers) - self.pool.free),
             ("shop_queue_depth", {}, self.pool.waiting),
             ("shop_leases_expired_total", {}, self.pool.expired),
+            ("shop_environment_info", self._labels(), 1),
         ]
+
+    def _labels(self) -> dict[str, str]:
+        identity = self.world.identity()
+        return {name: identity[name] for name in ("profile", "catalogue_sha256")}
 
 
 def require_admin(admin: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -81,6 +83,7 @@ class Published:
         self.requests: list[dict[str, Any]] = []
         self.replies: list[tuple[int, Any]] = []
         self.health: dict[str, Any] = {"ready": True, "environment_slots": 1}
+        self.delay = 0.0
         published = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -90,6 +93,7 @@ class Published:
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
                 published.requests.append(json.loads(self.rfile.read(length)))
+                time.sleep(published.delay)
                 self._send(*published.replies.pop(0))
 
             def _send(self, status: int, value: Any) -> None:
@@ -97,7 +101,8 @@ class Published:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                with contextlib.suppress(BrokenPipeError):  # the client gave up
+                    self.wfile.write(data)
 
             def log_message(self, *args: Any) -> None:
                 pass

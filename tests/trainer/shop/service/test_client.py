@@ -173,9 +173,49 @@ def test_lost_replies_to_reset_and_step_are_recovered(start: Start) -> None:
     proxy.stop()
 
 
-def test_an_address_must_be_one() -> None:
+def test_a_lost_reply_to_a_release_is_no_failure(start: Start) -> None:
+    address = start(slots=1)
+    proxy = LossyProxy(address)
+    client = ShopClient(proxy.address)
+    client.reset(0)
+    proxy.lose = 1
+    client.release()
+    with ShopClient(address) as other:
+        other.reset(1)
+    client.close()
+    proxy.stop()
+
+
+def test_a_renewed_lease_outlives_its_time(start: Start) -> None:
+    with ShopClient(start(slots=1, lease_ttl=0.3)) as client:
+        with pytest.raises(ShopServiceError, match="no episode"):
+            client.renew()
+        client.reset(0)
+        for _ in range(4):
+            time.sleep(0.15)
+            client.renew()
+        assert client.step("search[x]")["done"] is False
+        time.sleep(0.35)
+        with pytest.raises(ShopServiceError) as caught:
+            client.step("search[x]")
+        assert (caught.value.status, caught.value.code) == (410, "lease_expired")
+        client._lease = None
+
+
+@pytest.mark.parametrize("argument", ["两\n行", "a\\nb", "]click[", " ", "\ud800", "颜色 =白"])
+def test_a_structured_action_arrives_as_it_is(start: Start, argument: str) -> None:
+    local = ShopSession(small_world(STANDARD), 0)
+    with ShopClient(start(STANDARD)) as client:
+        remote = RemoteSession(client, 0)
+        assert remote.reset() == local.reset()
+        for action in (Action("click", argument), Action("search", argument)):
+            assert remote.step(action) == local.step(action)
+
+
+@pytest.mark.parametrize("address", ["localhost:5700", "ftp://a", "http://", "http://a:x"])
+def test_an_address_must_be_one(address: str) -> None:
     with pytest.raises(InputError, match="http or https"):
-        ShopClient("localhost:5700")
+        ShopClient(address)
 
 
 # --- the published service
@@ -276,6 +316,47 @@ def test_release_forgets_the_lease_even_when_it_fails(published_service: Publish
         with pytest.raises(ShopServiceError):
             client.release()
         client.reset(1)
+
+
+def test_a_reset_may_take_any_time_and_a_step_may_not(published_service: Published) -> None:
+    published_service.replies = [(200, {"result": RESET}), (200, {"result": {}})] * 2
+    published_service.replies += [(200, {"result": RESET}), (200, {"result": {**PAGE}})] * 2
+    published_service.delay = 0.3
+    client = ShopClient(published_service.address, timeout=0.1)
+    for _ in range(2):
+        client.reset(0)
+        with pytest.raises(ShopServiceError):
+            client.release()
+    client.reset(0)
+    with pytest.raises(ShopServiceError, match="timed out"):
+        client.step("search[x]")
+    assert [request["action"] for request in published_service.requests[-2:]] == [
+        "reset",
+        "interact",
+    ]
+
+
+def test_a_connection_that_the_service_closed_is_not_written_to() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = []
+
+    def serve() -> None:
+        for body in (b'{"ready": true}', b'{"ready": false}'):
+            connection, _ = listener.accept()
+            with connection:
+                served.append(connection.recv(1 << 16))
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+                connection.sendall(head.encode() + body)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    client = ShopClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    assert client.health() == {"ready": True}
+    time.sleep(0.1)
+    assert client.health() == {"ready": False}
+    thread.join(5)
+    listener.close()
+    assert len(served) == 2
 
 
 def test_an_unreachable_service_is_a_technical_failure() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.trainer.shop.service.conftest import Start
 from trainer.errors import InputError
 from trainer.shop.profiles import STANDARD
-from trainer.shop.service.serve import Address, check_address, is_loopback, open_socket
+from trainer.shop.service.address import Address, check_service, is_loopback, open_socket
 from trainer.shop.service.service import ServiceSettings
 
 
@@ -165,8 +165,8 @@ def test_loopback_is_recognised(host: str, loopback: bool) -> None:
 
 def test_other_addresses_need_a_token() -> None:
     with pytest.raises(InputError, match="needs a token"):
-        check_address(Address("0.0.0.0"), ServiceSettings())
-    check_address(Address("0.0.0.0"), ServiceSettings(token="t"))
+        check_service(Address("0.0.0.0"), ServiceSettings())
+    check_service(Address("0.0.0.0"), ServiceSettings(token="t"))
 
 
 def test_a_taken_port_is_a_clear_error() -> None:
