@@ -11,6 +11,7 @@ from tests.contracts.harness import sampling_params
 from tests.contracts.scripted_engine import log_prob_of
 from tests.contracts.shopping_scripts import by_session, losing, tasks, winning
 from tests.contracts.toy_tokenizer import answer
+from trainer.engines.slime import parsing
 from trainer.engines.slime.hooks import generate
 from trainer.files import read_json
 
@@ -155,6 +156,59 @@ def test_each_protocol_error_is_named_and_costs_a_turn(slime, text, code):
     assert rows[0].metadata["shopsim_scored"] is True
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"query": NaN}',
+        '{"query": 1e999}',
+        '{"query": ' + "[" * 3000 + "]" * 3000 + "}",
+        '{"query": ' + "9" * 5000 + "}",
+        '["query"]',
+        '{"query": "\\ud800"}',
+        '{"\\udfff": "a", "query": "b"}',
+    ],
+)
+def test_nothing_that_a_model_can_write_ends_the_job(slime, monkeypatch, written):
+    """Parsers hand numbers that JSON lacks and halves of surrogate pairs on as they are."""
+    find = parsing.find_calls
+    monkeypatch.setattr(
+        parsing,
+        "find_calls",
+        lambda body, tools, parser: (
+            ("", [("search", written)], None) if "odd" in body else find(body, tools, parser)
+        ),
+    )
+    slime.play(by_session(lambda group, sample, retry: ["odd", *winning(tasks()[0])]))
+    rows = slime.generate(slime.group(0), slime.args())[0]
+    trace = trace_of(rows[0])
+    assert trace["status"] == "completed", trace["error"]
+    assert rows[0].metadata["shopsim_scored"] is True
+    first = trace["steps"][0]
+    assert first["action"] is not None or first["protocol_error"]["code"] == (
+        "invalid_tool_arguments"
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_template_that_fails_on_one_text_loses_one_episode(slime, monkeypatch, layout):
+    render = slime.tokenizer.apply_chat_template
+
+    def template(self, messages, **options):
+        if any("odd" in (message.get("content") or "") for message in messages):
+            raise ValueError("no such text")
+        return render(messages, **options)
+
+    monkeypatch.setattr(type(slime.tokenizer), "apply_chat_template", template)
+    slime.play(by_session(lambda g, sample, r: ["odd words"] if sample else winning(tasks()[0])))
+    whole, lost = slime.generate(slime.group(0), slime.args(shopsim_sample_layout=layout))
+    assert whole[0].reward["r_success"] == 1.0
+    if layout == "turn":
+        assert lost[0].metadata["shopsim_failure"] == "contract"
+        assert "no such text" in trace_of(lost[0])["error"]["message"]
+    else:  # what was sampled is never rendered again
+        assert lost[0].metadata["shopsim_scored"] is True
+
+
 def test_text_beside_the_end_token_is_not_shown_to_later_turns(slime):
     engine = slime.play(by_session(lambda g, s, r: ["only words", *winning(tasks()[0])]))
     slime.generate(slime.group(0), slime.args())
@@ -203,6 +257,8 @@ def test_the_turn_limit_ends_the_episode_scored_zero(slime):
         ({"status": 500}, "engine", "TechnicalFailure"),
         ({"raw": "not json"}, "engine", "TechnicalFailure"),
         ({"raw": {"text": "no meta"}}, "engine", "TechnicalFailure"),
+        ({"raw": {"meta_info": {"completion_tokens": 3}}}, "engine", "TechnicalFailure"),
+        ({"raw": {"meta_info": {"output_token_logprobs": [3]}}}, "engine", "TechnicalFailure"),
         ({"text": "x", "finish": "abort"}, "aborted", "TechnicalFailure"),
         ({"text": "xy", "log_probs": [-1.0, float("nan"), -1.0]}, "engine", "TechnicalFailure"),
     ],

@@ -128,6 +128,40 @@ def test_no_card_is_lost_or_doubled_by_any_fault(
     assert set(server.answered.values()) == {1}, "no answered call was made again"
 
 
+ODD = (
+    '{"status": NaN}',
+    '{"status": ' + "[" * 3000 + "]" * 3000 + "}",
+    '{"query": "\\ud800"}',
+    '{"\\udfff": 1e999}',
+)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_nothing_that_a_model_can_write_loses_a_card(
+    server: FakeEndpoint, round_folder: Path, configure: Configure, stream: bool
+) -> None:
+    """Numbers that JSON lacks, halves of surrogate pairs, and nesting without end."""
+    told: list[str] = []
+
+    def odd(request: dict[str, Any]) -> dict[str, Any]:
+        names = {tool["function"]["name"] for tool in request["tools"]}
+        place = (len(request["messages"]) - 2) // 2
+        if "submit_candidates" not in names and place < len(ODD):
+            told.append(ODD[place])
+            name = "search" if "search" in names else "click"
+            return says(call(name, ODD[place], "c\udc00"), content="half \ud83d")
+        if "submit_candidates" not in names:
+            return says(call("submit_failure_card", card("NO_PROPOSAL", note="\ud800")))
+        return merger(request)
+
+    server.model = odd
+    run_analysis(configure(round_folder, endpoint(server, stream=stream)))
+    cards = cards_in(round_folder)
+    assert len(told) >= len(ODD)
+    assert [row["status"] for row in cards] == ["NO_PROPOSAL"] * 6
+    assert set(server.answered.values()) == {1}
+
+
 def test_a_protocol_error_costs_a_turn_and_is_answered(
     server: FakeEndpoint, round_folder: Path, configure: Configure
 ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from trainer.model_text import read_object, whole_text
 
 Message = dict[str, Any]
 Request = dict[str, Any]
@@ -21,11 +22,7 @@ class ToolRequest:
 
     def parsed(self) -> dict[str, Any] | None:
         """The arguments, or None when they are not a JSON object."""
-        try:
-            value = json.loads(self.arguments or "{}")
-        except json.JSONDecodeError:
-            return None
-        return value if isinstance(value, dict) else None
+        return read_object(self.arguments or "{}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +91,13 @@ def read_whole(response: Any) -> Reply:
     choice = response.choices[0]
     message = choice.message
     calls = [
-        ToolRequest(call.id or f"call-{place}", call.function.name, call.function.arguments or "")
+        _request(place, call.id, call.function.name, call.function.arguments)
         for place, call in enumerate(message.tool_calls or ())
     ]
     return Reply(
-        content=message.content or "",
-        reasoning=getattr(message, "reasoning_content", None) or "",
-        refusal=getattr(message, "refusal", None) or "",
+        content=whole_text(message.content or ""),
+        reasoning=whole_text(getattr(message, "reasoning_content", None) or ""),
+        refusal=whole_text(getattr(message, "refusal", None) or ""),
         tool_calls=tuple(calls),
         finish_reason=choice.finish_reason or "",
         model=response.model or "",
@@ -145,17 +142,25 @@ class StreamReader:
         if not self.finish_reason:
             raise BrokenReply("the stream ended before the answer did")
         return Reply(
-            content="".join(self.content),
-            reasoning="".join(self.reasoning),
-            refusal="".join(self.refusal),
+            content=whole_text("".join(self.content)),
+            reasoning=whole_text("".join(self.reasoning)),
+            refusal=whole_text("".join(self.refusal)),
             tool_calls=tuple(
-                ToolRequest(call["id"] or f"call-{place}", call["name"], call["arguments"])
+                _request(place, call["id"], call["name"], call["arguments"])
                 for place, call in sorted(self.calls.items())
             ),
             finish_reason=self.finish_reason,
             model=self.model,
             usage=self.usage,
         )
+
+
+def _request(
+    place: int, call_id: str | None, name: str | None, arguments: str | None
+) -> ToolRequest:
+    return ToolRequest(
+        whole_text(call_id or f"call-{place}"), whole_text(name or ""), whole_text(arguments or "")
+    )
 
 
 def _usage(value: Any) -> Usage | None:

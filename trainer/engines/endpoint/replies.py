@@ -7,10 +7,11 @@ environment.md §6.2; which rule a readable call breaks is the conversation buil
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.files import parse_json
+from trainer.model_text import read_object, whole_text
 from trainer.rollout.policy import FinishReason, ModelTurn, ToolCall
 
 USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -77,21 +78,28 @@ def _call(item: object) -> tuple[str | None, ToolCall | None]:
         if not isinstance(value, str) or not value:
             return missing, None
     problem, arguments = _arguments(function.get("arguments"))
-    return problem, ToolCall(str(name), arguments, str(call_id))
+    return problem, ToolCall(whole_text(str(name)), arguments, whole_text(str(call_id)))
 
 
 def _arguments(text: object) -> tuple[str | None, Mapping[str, Any]]:
     if not isinstance(text, str):
         return "invalid_arguments_type", {}
+    value = read_object(text)
+    if value is not None:
+        return None, value
+    return ("invalid_arguments_object" if _is_json(text) else "invalid_arguments_json"), {}
+
+
+def _is_json(text: str) -> bool:
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return "invalid_arguments_json", {}
-    return (None, value) if isinstance(value, dict) else ("invalid_arguments_object", {})
+        parse_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return whole_text(value) if isinstance(value, str) else ""
 
 
 def _usage(reply: object) -> dict[str, int]:

@@ -7,11 +7,11 @@ error of the policy, never a technical failure. Specification: training.md §4.5
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.model_text import read_object, whole_text
 from trainer.rollout.policy import ToolCall
 
 
@@ -36,10 +36,10 @@ def parse_output(
     reasoning, body = split_reasoning(raw, reasoning_parser)
     text, found, error = find_calls(body, tools, tool_parser)
     calls = tuple(
-        ToolCall(name, read_arguments(parameters), f"call-{index}")
+        ToolCall(whole_text(name), read_arguments(parameters), f"call-{index}")
         for index, (name, parameters) in enumerate(found)
     )
-    return ParsedOutput(reasoning.strip(), text.strip(), calls, error)
+    return ParsedOutput(whole_text(reasoning.strip()), whole_text(text.strip()), calls, error)
 
 
 def split_reasoning(raw: str, parser: str) -> tuple[str, str]:
@@ -77,8 +77,5 @@ def find_calls(
 
 def read_arguments(parameters: str) -> dict[str, Any]:
     """The arguments of a call. What is no JSON object is kept under a key that no tool knows."""
-    try:
-        value = json.loads(parameters)
-    except json.JSONDecodeError:
-        return {"_raw_arguments": parameters}
-    return value if isinstance(value, dict) else {"_raw_arguments": parameters}
+    value = read_object(parameters)
+    return {"_raw_arguments": whole_text(parameters)} if value is None else value

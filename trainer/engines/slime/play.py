@@ -129,16 +129,17 @@ class _Player:
     async def _turns(self, episode: Episode, recorder: Recorder) -> None:
         """Sample turns until the episode ends, one way or another."""
         prompt = self._prompt(episode.begin().messages)
-        while True:
-            try:
+        try:
+            answered: Sequence[Message] | None = ()
+            while answered is not None:
                 turn, drawn = await self._sample(episode, prompt, recorder)
-            except TechnicalFailure as failure:
-                episode.fail(failure.category, failure)
-                return
-            answered = await self._blocking(partial(episode.take, turn))
-            if answered is None:
-                return
-            prompt.add(turn, drawn.output_ids, answered)
+                answered = await self._blocking(partial(episode.take, turn))
+                if answered is not None:
+                    prompt.add(turn, drawn.output_ids, answered)
+        except TechnicalFailure as failure:
+            episode.fail(failure.category, failure)
+        except Exception as error:  # a template or parser that fails on one text ends no job
+            episode.fail("contract", error)
 
     def _prompt(self, messages: Sequence[Message]) -> RenderedPrompt | AppendedPrompt:
         if self.stage.settings.sample_layout == "episode":

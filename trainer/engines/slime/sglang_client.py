@@ -124,8 +124,15 @@ def read_generation(data: Any, *, latency_ms: float) -> Generation:
     if not isinstance(meta, Mapping):
         raise TechnicalFailure("engine", "the reply has no meta_info")
     drawn = meta.get("output_token_logprobs") or []
-    output_ids = tuple(int(item[1]) for item in drawn)
-    log_probs = tuple(math.nan if item[0] is None else float(item[0]) for item in drawn)
+    if not drawn and meta.get("completion_tokens"):
+        raise TechnicalFailure("engine", "the reply has tokens but no output_token_logprobs")
+    try:
+        output_ids = tuple(int(item[1]) for item in drawn)
+        log_probs = tuple(math.nan if item[0] is None else float(item[0]) for item in drawn)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise TechnicalFailure(
+            "engine", f"output_token_logprobs cannot be read: {error}"
+        ) from error
     finish = meta.get("finish_reason") or {}
     reason = finish.get("type", "stop") if isinstance(finish, Mapping) else str(finish)
     version = meta.get("weight_version")
