@@ -114,9 +114,29 @@ def test_too_many_and_repeated_candidates_are_refused() -> None:
     items = [item(evidence_card_ids=[card]) for card in CARDS]
     assert errors_of(*items) == [
         "3 candidates, at most 2 are allowed",
-        "candidates[1] repeats candidates[0]",
-        "candidates[2] repeats candidates[0]",
+        "candidates[1] repeats candidates[0] (overlap 1.00)",
+        "candidates[2] repeats candidates[0] (overlap 1.00)",
     ]
+
+
+def test_two_candidates_that_say_nearly_the_same_are_refused_wherever_they_would_stand() -> None:
+    first = item(evidence_card_ids=["card-1"])
+    nearly = item(evidence_card_ids=["card-2"], verification="价格 不超过预算。")
+    elsewhere = {**nearly, "operation": "REWRITE", "target_chunk_id": "chunk-b"}
+    for second in (nearly, elsewhere):
+        assert errors_of(first, second, rest=["card-3"]) == [
+            "candidates[1] repeats candidates[0] (overlap 1.00)"
+        ]
+    other = item(
+        evidence_card_ids=["card-2"],
+        title="翻页",
+        failure_mechanism="停在第一页",
+        applicable_when="结果不合适",
+        procedure=["翻到下一页"],
+        verification="出现新的候选",
+        common_failure="重复搜索",
+    )
+    assert errors_of(first, other, rest=["card-3"]) == []
 
 
 VALUES = st.recursive(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from trainer.analyst.compiler.history import History, signature
+from trainer.analyst.compiler.history import History, similarity
 from trainer.analyst.compiler.style import Style
 from trainer.analyst.firewall import Firewall, GoldFacts
 
@@ -86,15 +86,18 @@ class Contract:
         )
 
     def _repeated(self, shaped: Sequence[tuple[int, Item]]) -> list[str]:
-        first: dict[str, int] = {}
+        """Candidates that say what an earlier one of the same compilation says: each slot costs the
+        gate power, wherever its text would stand."""
         errors = []
-        for number, item in shaped:
-            mine = signature(
-                item["operation"], item.get("target_chunk_id"), self.style.render(item)
-            )
-            if mine in first:
-                errors.append(f"candidates[{number}] repeats candidates[{first[mine]}]")
-            first.setdefault(mine, number)
+        for place, (number, item) in enumerate(shaped):
+            content = self.style.render(item)
+            for earlier, other in shaped[:place]:
+                share = similarity(self.style.render(other), content)
+                if share > self.history.threshold:
+                    errors.append(
+                        f"candidates[{number}] repeats candidates[{earlier}] (overlap {share:.2f})"
+                    )
+                    break
         return errors
 
     def _accounting(self, items: Sequence[Item], rest: Sequence[str]) -> list[str]:

@@ -87,7 +87,10 @@ class Conversation:
 
     def _ask(self, request: Request) -> None:
         """Ask the server and put on record what it said, or that it said nothing."""
-        largest = Usage(prompt=len(canonical_json(request)), completion=self.max_tokens)
+        bound = len(
+            canonical_json(request).encode()
+        )  # no tokenizer makes more of a text than bytes
+        largest = Usage(prompt=bound, completion=self.max_tokens)
         failures: list[Attempt] = []
         started = time.monotonic()
         reply: Reply | None = None

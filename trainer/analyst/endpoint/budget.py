@@ -1,7 +1,7 @@
 """What a round may spend, and what it has spent. Safe for several threads.
 
 A call is let through only if even its longest possible answer keeps the round within its budget:
-prompt tokens are bounded by the characters of the request. The last tenth is kept for the compiler.
+prompt tokens are bounded by the bytes of the request. The last tenth is kept for the compiler.
 """
 
 from __future__ import annotations
