@@ -44,7 +44,7 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     """The parsed file. Raises InputError that names the file when it is missing or not JSON."""
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        return _parse_file(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError("no such file", file=path) from error
     except IsADirectoryError as error:
@@ -56,6 +56,14 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError, also on NaN and infinities, which JSON lacks."""
     return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _parse_file(text: bytes) -> Any:
+    """The value of a file or line. Half of a surrogate pair, which no file can hold, is refused."""
+    value = parse_json(text)
+    if b"\\ud" in text or b"\\uD" in text:  # rare, so that the costly check is too
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _refuse_constant(name: str) -> Any:
@@ -101,7 +109,7 @@ def read_jsonl(path: Path) -> Iterator[Any]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield parse_json(line)
+                yield _parse_file(line)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"line {number} is not valid JSON: {error}", file=path) from error
 

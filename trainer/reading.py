@@ -6,7 +6,6 @@ an InputError that names file, field and value, never a fault of ours.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 
 from trainer.errors import InputError
 from trainer.files import read_json
+
+LARGEST = 1e100  # the square of anything larger may overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +81,10 @@ class Node:
         return self.value
 
     def number(self) -> float:
-        """A finite number; booleans are none."""
-        if type(self.value) not in (int, float):
+        """A finite number that can be calculated with; booleans are none."""
+        if type(self.value) not in (int, float) or not abs(self.value) <= LARGEST:
             raise self.error("must be a finite number")
-        try:
-            number = float(self.value)
-        except OverflowError:
-            raise self.error("must be a finite number") from None
-        if not math.isfinite(number):
-            raise self.error("must be a finite number")
-        return number
+        return float(self.value)
 
     def positive(self) -> float:
         """A finite number above 0."""

@@ -17,7 +17,6 @@ import numpy as np
 from trainer.canonical import fingerprint
 from trainer.config import parse_config
 from trainer.errors import InputError
-from trainer.files import read_json
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA, without_time
 from trainer.gate.cold_start.documents import CONTRIBUTIONS_SCHEMA as COLD_START_SCHEMA
 from trainer.gate.folder import COLD_START_MANIFEST, MANIFEST
@@ -98,8 +97,12 @@ def require_unchanged(folder: Path) -> None:
     if not names:
         return
     manifest = read_node(folder / names[0])
+    if manifest["status"].value != "complete":
+        raise manifest["status"].error(
+            "the gate has not ended", "continue it with: python -m trainer gate run CONFIG"
+        )
     stated = manifest["output"]["contributions_sha256"]
-    document = read_json(folder / "contributions.json")
+    document = read_node(folder / "contributions.json").mapping()
     if stated.value not in (fingerprint(without_time(document)), fingerprint(document)):
         raise stated.error(
             "does not match contributions.json beside it",

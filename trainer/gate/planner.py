@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from trainer.errors import InputError
 from trainer.gate.assignment import assignment_document, design_matrix, draw_assignments
 from trainer.gate.pool import Candidate, CandidatePool
 from trainer.gate.regression import Array, check_design
@@ -29,6 +30,7 @@ from trainer.skills.types import Chunk
 DETECTABLE = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
 POWER = 0.8
 MAX_CANDIDATES = 64
+MOST_GROWTH = 1e5  # of the precision that one may wish for
 
 
 def plan_summary(
@@ -120,12 +122,19 @@ def power_report(
     """SE and smallest detectable effect of each column, and the rollouts a wished effect needs.
 
     ``effect`` defaults to the retire margin. Rollouts count two for every task: masked and bare, or
-    both masked.
+    both masked. Raises InputError when no number of rollouts would do.
     """
     settings = settings or StandardSettings()
     wished = settings.retire_margin if effect is None else effect
     errors = design_se(_typical_design(layout, tasks, profile), sd)
-    needed = 2 * np.ceil((DETECTABLE * errors / wished) ** 2 * tasks).astype(int)
+    growth = DETECTABLE * errors / wished
+    if growth.max() > MOST_GROWTH:
+        raise InputError(
+            f"no gate finds it: at {tasks} tasks {DETECTABLE * errors.max():.2g} can be detected",
+            field="effect",
+            value=wished,
+        )
+    needed = 2 * np.ceil(tasks * growth**2).astype(int)
     columns = layout.columns
     return {
         "profile": profile,
