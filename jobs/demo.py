@@ -10,7 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
-from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.flow import OPERATOR
+from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import create_experiment, resume_round, start_round
 from jobs.transitions import RoundState
 from trainer.config import ExperimentConfig, GateSettings, load_config
@@ -79,8 +80,18 @@ def start_or_continue() -> str:
         return f"the demonstration starts: experiment {DEMO}"
     if found.state in (RoundState.RUNNING, RoundState.STOPPING):
         return f"the demonstration continues: experiment {DEMO}"
+    if was_stopped_on_purpose(found):
+        return f"the demonstration was stopped and stays so: resume experiment {DEMO} on its page"
     resume_round(found)
     return f"the demonstration is resumed: experiment {DEMO}"
+
+
+def was_stopped_on_purpose(experiment: Experiment) -> bool:
+    """Whether somebody asked for the stop or the pause that holds the experiment now."""
+    if experiment.pause_after_stage:
+        return True
+    latest = Attempt.objects.filter(stage__round__experiment=experiment).order_by("-pk").first()
+    return latest is not None and latest.stop_reason == OPERATOR
 
 
 def run_once(config: ExperimentConfig) -> Experiment:

@@ -81,23 +81,25 @@ def start(
     log: Path,
     exit_file: Path,
     register: Callable[[ProcessRef], None],
+    results: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> ProcessRef:
     """Start ``argv`` under a keeper in a new session; its output is appended to ``log``.
 
+    With ``results`` only its messages go to the log, and its standard output there, written anew.
     ``register`` is called before the command runs and shall put the group on record. If it raises,
     or this process dies meanwhile, the command never runs.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     exit_file.unlink(missing_ok=True)
-    with log.open("ab") as output:
+    with log.open("ab") as messages, results.open("wb") if results else log.open("ab") as output:
         keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(KEEPER), str(exit_file), "--", *argv],
             cwd=cwd,
             env=dict(os.environ if env is None else env),
             stdin=subprocess.PIPE,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=messages,
             start_new_session=True,
         )
     ref = ProcessRef(keeper.pid, keeper.pid, start_token(keeper.pid))

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from intraskill_web.experiments.flow import advance
+from intraskill_web.experiments.flow import OPERATOR, advance, pause
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
 from jobs import documents, environment, launchers, mirror, process
@@ -131,8 +131,9 @@ class _Run:
         configs = [self.plan.config_file(self.stage.kind, part.key) for part in command.parts]
         digest = fingerprint([sha256_file(path) for path in configs]) if configs else ""
         env = environment.for_trainer()
+        plain = [sys.executable, *TRAINER, *command.arguments, *map(str, configs)]
         argv = launchers.command_line(
-            [sys.executable, *TRAINER, *command.arguments, *map(str, configs)],
+            plain,
             stage=self.stage.kind,
             name=f"{self.stage.round.experiment.name}-{self.plan.round_id}",
             state=self.plan.folder / f"ray-job-{command.key}.json",
@@ -145,6 +146,8 @@ class _Run:
                 cwd=settings.BASE_DIR,
                 log=self.attempt.log_file,
                 exit_file=exit_file,
+                # a job of a cluster says everything on one stream
+                results=self._results(command) if argv == plain else None,
                 env=env,
                 register=lambda ref: self._register(command, ref, digest),
             )
@@ -192,6 +195,7 @@ class _Run:
             return
         last = _last_line(self.attempt.log_file)
         if ended is not None and ended.code == EXIT_INCOMPLETE:
+            last = _completed(self._results(command)) or last
             self._move(State.INCOMPLETE, error=last, message=last, **fields)
             return
         reason = _reason(command, ended, last)
@@ -218,6 +222,8 @@ class _Run:
                 exit_code=0,
                 peak_memory_bytes=last.peak_memory_bytes if last else None,
             )
+            if self.attempt.stop_reason == OPERATOR:  # the work was faster than the stop
+                pause(self.stage.round)
             advance(self.stage.round.experiment)
 
     def _move(self, target: State, **fields: Any) -> None:
@@ -227,6 +233,9 @@ class _Run:
         self.attempt.refresh_from_db()
         if self.attempt.state != State.STOPPING or self.attempt.job_id != self.job_id:
             raise Superseded(self.job_id)
+
+    def _results(self, command: Command) -> Path:
+        return self.attempt.log_file.with_suffix(f".{command.key}.out")
 
     def _exit_file(self, command: Command) -> Path:
         return self.attempt.log_file.with_suffix(f".{command.key}.exit")
@@ -244,10 +253,7 @@ def _reason(command: Command, ended: process.Exit | None, last: str) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters.
-
-    A result in JSON is reduced to how much of it was completed.
-    """
+    """The last line of a log that says something, without control characters."""
     try:
         with log.open("rb") as handle:
             handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
@@ -256,8 +262,13 @@ def _last_line(log: Path) -> str:
         return ""
     said = [line for line in lines if line.strip()]
     last = said[-1] if said else ""
+    return "".join(char for char in last if char.isprintable())[:500]
+
+
+def _completed(results: Path) -> str:
+    """How much of its work a command says it completed; empty where its result says nothing."""
     try:
-        counts = json.loads(last)["counts"]
+        counts = json.loads(results.read_text(encoding="utf-8"))["counts"]
         return f"{counts['completed']} of {counts['requested']} episodes were completed"
-    except (ValueError, KeyError, TypeError):
-        return "".join(char for char in last if char.isprintable())[:500]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

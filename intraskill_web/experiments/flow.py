@@ -9,11 +9,12 @@ from __future__ import annotations
 from django.db import transaction
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
-from intraskill_web.experiments.moves import move, new_attempt
+from intraskill_web.experiments.moves import move, new_attempt, refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs import placement, queue
 from jobs.transitions import ACTIVE, DONE, RoundState, State
 
+OPERATOR = "operator"  # the reason of a stop that somebody asked for
 WAITS_FOR_GPU = "waiting for a GPU"
 
 
@@ -93,6 +94,12 @@ def _mark_queued(attempt_id: int, job_id: str) -> None:
     attempt = Attempt.objects.get(pk=attempt_id)
     if attempt.state == State.REQUESTED:
         move(attempt, State.QUEUED, job_id=job_id, message="waiting for a worker")
+
+
+def pause(round_: Round) -> None:
+    """Let nothing follow until somebody resumes."""
+    Experiment.objects.filter(pk=round_.experiment_id).update(pause_after_stage=True)
+    refresh_round(round_)
 
 
 def active_attempt(experiment: Experiment) -> Attempt | None:

@@ -19,6 +19,7 @@ from intraskill_web.configs.models import ConfigRevision
 from intraskill_web.configs.uses import record_uses
 from intraskill_web.core import audit
 from intraskill_web.experiments.flow import (
+    OPERATOR,
     active_attempt,
     advance,
     new_round,
@@ -26,6 +27,7 @@ from intraskill_web.experiments.flow import (
     stop_attempt,
 )
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.moves import refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.transitions import RESUMABLE, RoundState
 from trainer.canonical import fingerprint
@@ -51,7 +53,12 @@ def create_experiment(
     """
     for path in (config.start.skillbank, config.start.checkpoint):
         if not path.exists():
-            raise InputError("no such file", file=path, field="start")
+            raise InputError(
+                "no such file",
+                file=path,
+                field="start",
+                remedy="Name a file that exists; paths are taken from the configuration's folder",
+            )
     with transaction.atomic():
         if Experiment.objects.filter(name=config.name).exists():
             raise InputError(
@@ -106,6 +113,7 @@ def start_round(
     """Begin the next round (or exactly round ``number``). Of two starts at once one is refused."""
     try:
         with transaction.atomic():
+            refuse_imported(experiment)
             last = experiment.rounds.order_by("-number").first()
             following = 0 if last is None else last.number + 1
             _refuse_start(experiment, last, following, number)
@@ -142,7 +150,7 @@ def _refuse_start(
 
 
 def stop_round(
-    experiment: Experiment, *, actor: AbstractBaseUser | None = None, reason: str = "operator"
+    experiment: Experiment, *, actor: AbstractBaseUser | None = None, reason: str = OPERATOR
 ) -> bool:
     """Ask the active attempt to stop; False if nothing was active. It can be resumed later."""
     with transaction.atomic():
@@ -159,6 +167,7 @@ def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = Non
     """Go on where the experiment ended: a new attempt at the stage that did not succeed."""
     try:
         with transaction.atomic():
+            refuse_imported(experiment)
             if active_attempt(experiment) is not None:
                 raise InputError("the round is already active", field="round")
             _unpause(experiment)
@@ -178,6 +187,7 @@ def retry_stage(stage: Stage, *, actor: AbstractBaseUser | None = None) -> Attem
     try:
         with transaction.atomic():
             stage.refresh_from_db()
+            refuse_imported(stage.round.experiment)
             if stage.state not in RESUMABLE:
                 raise InputError(
                     f"a stage that is {stage.state or 'not begun'} cannot be tried again",
@@ -198,9 +208,13 @@ def pause_after_stage(
     experiment: Experiment, pause: bool, *, actor: AbstractBaseUser | None = None
 ) -> None:
     """Finish the running stage and start no other; or take that back."""
+    refuse_imported(experiment)
     with transaction.atomic():
         experiment.pause_after_stage = pause
         experiment.save(update_fields=["pause_after_stage", "updated_at"])
+        last = experiment.rounds.order_by("-number").first()
+        if last is not None:
+            refresh_round(last)
         audit.record(
             "experiment.pause" if pause else "experiment.unpause",
             actor=actor,
@@ -212,6 +226,7 @@ def set_rounds_planned(
     experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
 ) -> None:
     """Plan more rounds, or fewer, but not fewer than have begun."""
+    refuse_imported(experiment)
     begun = experiment.rounds.count()
     if rounds < max(1, begun):
         raise InputError(f"{begun} rounds have begun", field="rounds", value=rounds)
@@ -221,6 +236,21 @@ def set_rounds_planned(
         audit.record(
             "experiment.rounds", actor=actor, experiment=experiment.name, rounds=rounds
         )  # fmt: skip
+
+
+def refuse_imported(experiment: Experiment) -> None:
+    """Raises InputError for an experiment that only came from files: there is nothing to run."""
+    if experiment.imported:
+        raise InputError(
+            f"this experiment was imported from {_source(experiment)}; it can be read, not run",
+            field="experiment",
+            value=experiment.name,
+            remedy="Start a new experiment from one of its banks",
+        )
+
+
+def _source(experiment: Experiment) -> str:
+    return "a run folder" if experiment.imported == "run folder" else "published files"
 
 
 def _unpause(experiment: Experiment) -> None:

@@ -63,7 +63,7 @@ def running_stack(
 def _start(supervisor: Supervisor, port: int | None) -> None:
     home = supervisor.home
     if not settings.REDIS_URL:
-        supervisor.start(Service("queue", valkey.prepare(home)))
+        supervisor.start(Service("queue", valkey.prepare(home), is_leant_on=True))
     call_command("migrate", interactive=False, verbosity=0)
     if port is not None:
         call_command("translations", verbosity=0)

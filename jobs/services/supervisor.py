@@ -31,6 +31,7 @@ class Service:
     name: str
     argv: Sequence[str]
     ends_with: signal.Signals = signal.SIGTERM
+    is_leant_on: bool = False  # others work with it until they end
     process: subprocess.Popen[bytes] | None = None
     ref: processes.ProcessRef | None = None
     started_at: float = 0.0
@@ -64,15 +65,16 @@ class Supervisor:
             if service.process is None and time.monotonic() >= service.due_at:
                 self._launch(service)
 
-    def stop(self, names: Sequence[str] | None = None) -> None:
-        """End the named services (default: all) in reverse order of their start."""
+    def stop(self) -> None:
+        """End all services in reverse order of their start, those that others lean on last."""
         self.stopping = True
-        chosen = [s for s in reversed(self.services) if names is None or s.name in names]
-        for service in chosen:
-            self.ask_to_end(service)
-        for service in chosen:
-            self._await_end(service)
-            self.services.remove(service)
+        for last in (False, True):
+            chosen = [s for s in reversed(self.services) if s.is_leant_on == last]
+            for service in chosen:
+                self.ask_to_end(service)
+            for service in chosen:
+                self._await_end(service)
+                self.services.remove(service)
         self._record()
 
     def ask_to_end(self, service: Service) -> None:

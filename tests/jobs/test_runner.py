@@ -6,14 +6,15 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.services import resume_round, start_round, stop_round
-from jobs import process, watch
+from jobs import mirror, process, watch
 from jobs.runner import _Run, run_attempt
-from jobs.transitions import State
+from jobs.transitions import RoundState, State
 
 Scripted = Callable[..., None]
 Jobs = list[tuple[int, str]]
@@ -59,7 +60,8 @@ def test_a_stage_succeeds_and_hands_in_the_next(
     attempt = stage.attempts.get()
     assert attempt.exit_code == 0 and attempt.peak_memory_bytes
     assert attempt.environment["packages"]["django"]
-    assert attempt.log_file.read_text() == "counted all\n"
+    assert attempt.log_file.read_text() == "counted all\n", "messages only"
+    assert attempt.log_file.with_suffix(".count.out").read_text() == '{"counted": 5}\n'
     following = Attempt.objects.get(pk=handed_in[1][0])
     assert (following.stage.kind, following.state) == ("train", State.QUEUED)
 
@@ -103,7 +105,7 @@ def test_a_pause_lets_the_stage_finish_and_starts_no_other(
 def test_exit_code_1_is_incomplete_and_says_what_is_missing(
     experiment: Experiment, handed_in: Jobs, scripted: Scripted
 ) -> None:
-    scripted(source="print('incomplete: 3 of 5 tasks were scored'); raise SystemExit(1)")
+    scripted(source="raise SystemExit('incomplete: 3 of 5 tasks were scored')")
     start_round(experiment)
     assert run_attempt(*handed_in[0]) == State.INCOMPLETE
     assert stage_of(experiment).message == "incomplete: 3 of 5 tasks were scored"
@@ -123,7 +125,8 @@ def test_an_incomplete_result_in_json_says_how_much_there_is(
 def test_a_failure_keeps_code_and_last_line(
     experiment: Experiment, handed_in: Jobs, scripted: Scripted
 ) -> None:
-    scripted(source="print('error: bank.json: no such file'); raise SystemExit(2)")
+    said = "print('error: bank.json: no such file', file=sys.stderr)"
+    scripted(source=f"import sys; {said}; raise SystemExit(2)")
     start_round(experiment)
     assert run_attempt(*handed_in[0]) == State.FAILED
     attempt = stage_of(experiment).attempts.get()
@@ -292,3 +295,31 @@ def test_sigkill_comes_after_the_grace_when_a_process_ignores_sigterm(
     at_each_beat(monkeypatch, lambda: next(beats) == 5 and stop_round(experiment))
     assert run_attempt(*handed_in[0]) == State.STOPPED
     assert sent[0] is signal.SIGTERM and signal.SIGKILL in sent
+
+
+def test_a_stop_that_the_work_was_faster_than_holds_what_follows(
+    experiment: Experiment,
+    handed_in: Jobs,
+    scripted: Scripted,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scripted()
+    start_round(experiment)
+    real = mirror.follow
+
+    def follow(*arguments: Any) -> None:
+        real(*arguments)
+        if stage_of(experiment).state == State.RUNNING and folder_is_done(experiment):
+            stop_round(experiment)
+
+    monkeypatch.setattr(mirror, "follow", follow)
+    assert run_attempt(*handed_in[0]) in (State.SUCCEEDED, State.STOPPED)
+    experiment.refresh_from_db()
+    assert experiment.state == RoundState.STOPPED
+    assert len(handed_in) == 1, "nothing follows a stop"
+    resume_round(experiment)
+    assert len(handed_in) == 2
+
+
+def folder_is_done(experiment: Experiment) -> bool:
+    return any(experiment.folder.glob("round-000/scripted/*/result.json"))

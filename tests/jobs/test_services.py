@@ -185,3 +185,38 @@ def test_without_auto_continue_the_next_round_waits(
     assert experiment.state == "stopped"
     services.start_round(experiment)
     assert experiment.rounds.count() == 2
+
+
+@pytest.mark.parametrize("imported", ["published", "run folder"])
+def test_an_imported_experiment_is_read_and_never_run(
+    experiment: Experiment, handed_in: Jobs, imported: str
+) -> None:
+    services.start_round(experiment)
+    finish(latest(), State.FAILED)
+    experiment.config = {**experiment.config, "imported": imported}
+    experiment.save()
+    for act in (
+        lambda: services.start_round(experiment),
+        lambda: services.resume_round(experiment),
+        lambda: services.retry_stage(latest().stage),
+        lambda: services.set_rounds_planned(experiment, 3),
+        lambda: services.pause_after_stage(experiment, True),
+    ):
+        with pytest.raises(InputError, match=r"imported from .*can be read, not run"):
+            act()
+    assert len(handed_in) == 1
+
+
+def test_a_pause_between_two_stages_reads_as_stopped(
+    experiment: Experiment, handed_in: Jobs
+) -> None:
+    round_ = services.start_round(experiment)
+    services.pause_after_stage(experiment, True)
+    experiment.refresh_from_db()
+    assert experiment.state == "running", "the stage still runs"
+    finish(latest())
+    round_.refresh_from_db()
+    assert round_.state == "stopped"
+    services.resume_round(experiment)
+    round_.refresh_from_db()
+    assert (round_.state, latest().stage.kind) == ("running", "train")
