@@ -125,6 +125,19 @@ RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the addr
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}
 
+# --- messages -----------------------------------------------------------------------------------
+INTRASKILL_PUBLIC_URL = envstr(  # what links in messages begin with
+    "INTRASKILL_PUBLIC_URL", f"http://{INTRASKILL_HOST}:{INTRASKILL_PORT}"
+)
+EMAIL_HOST = envstr("EMAIL_HOST", "")  # empty: no e-mail leaves this installation
+EMAIL_PORT = envint("EMAIL_PORT", 25)
+EMAIL_HOST_USER = envstr("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = envsecret("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = envbool("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = envbool("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = envstr("DEFAULT_FROM_EMAIL", "intraskill@localhost")
+
 # --- languages ----------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]

@@ -29,6 +29,7 @@ from intraskill_web.core import audit
 from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
+from intraskill_web.monitoring import watcher
 from jobs import placement, process, queue
 from jobs.transitions import ACTIVE, RoundState, State
 
@@ -50,6 +51,7 @@ def run_forever() -> None:
             if now >= full_at:
                 full_at = now + INTERVAL_S
                 reconcile()
+                watcher.kick()
             else:
                 _heal_watched()
         except DatabaseError:

@@ -29,7 +29,9 @@ from intraskill_web.monitoring.panels.frontier import frontier
 from intraskill_web.monitoring.panels.health import health
 from intraskill_web.monitoring.panels.inclusion import inclusion
 from intraskill_web.monitoring.panels.outcome import BareScore, outcome
-from intraskill_web.monitoring.signals import Signal, round_signals
+from intraskill_web.monitoring.signals.inbox import events_of
+from intraskill_web.monitoring.signals.rules import Facts
+from intraskill_web.monitoring.signals.strip import Signal, round_signals
 
 LOG_BYTES = 16 * 1024
 
@@ -70,22 +72,30 @@ class RoundView:
                 for box in self.boxes
             ],
             "signals": [
-                {"level": s.level, "title": s.title, "detail": s.detail} for s in self.signals
+                {
+                    "level": s.level,
+                    "kind": s.kind,
+                    "title": s.title,
+                    "detail": s.detail,
+                    "since": s.since,
+                }
+                for s in self.signals
             ],
             "panels": {key: panel.table.data() for key, panel in self.panels.items()},
             "actions": [button.data() for button in self.buttons],
         }
 
 
-def build(state: RoundState, *, operate: bool, window: int | None) -> RoundView:
-    """The whole page. ``window`` limits the inclusion panel to the last steps."""
+def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) -> RoundView:
+    """The whole page for ``reader``. ``window`` limits the inclusion panel to the last steps."""
     round_ = state.round
     data = load_data(round_)
     gates = load_gates(round_)
     panels = _panels(data, gates, window)
     whole = inclusion(data) if window else panels.get("inclusion")
     rows = [line.row for line in whole.facts["rows"]] if whole else []
-    signals = round_signals(data, rows, state.stages, state.attempts)
+    facts = Facts(data, rows, state.stages, state.attempts, gate=gates.of(round_))
+    signals = round_signals(facts, events_of(round_, reader))
     boxes = lane(round_, state.stages, state.latest, round_.experiment.config)
     made = [] if state.has_next else buttons(
         round_.experiment, round_, state.stages, may_operate=operate

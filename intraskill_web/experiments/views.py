@@ -89,7 +89,8 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     if answer := live.unchanged(request, tag):
         return answer
     last = 10 if request.GET.get("window") == "last" else None
-    view = round_view.build(state, operate=may_operate(request.user), window=last)
+    reader = request.user
+    view = round_view.build(state, reader=reader, operate=may_operate(reader), window=last)
     polling = live.is_poll(request)
     context: dict[str, Any] = view.context | {
         "section": "experiments",
