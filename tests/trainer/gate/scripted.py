@@ -36,11 +36,17 @@ class Episode:
 
 
 class Batch:
-    def __init__(self, conversations: Sequence[Conversation]) -> None:
+    def __init__(self, conversations: Sequence[Conversation], fails: str | None) -> None:
         self.episodes = [Episode(conversation) for conversation in conversations]
+        self.failing = [conversation.noise_key == fails for conversation in conversations]
 
     def generate(self, rows: Sequence[int], tools: Sequence[object]) -> list[ModelTurn]:
-        return [ModelTurn(self.episodes[row].next(), "stop") for row in rows]
+        return [
+            ModelTurn("", "abort")
+            if self.failing[row]
+            else ModelTurn(self.episodes[row].next(), "stop")
+            for row in rows
+        ]
 
     def extend(self, messages: Mapping[int, Sequence[Message]]) -> None:
         pass
@@ -50,11 +56,20 @@ class Batch:
 
 
 class ScriptedPolicy:
-    """``stop_after`` batches raises KeyboardInterrupt, as a kill between two batches would."""
+    """``stop_after`` batches raises KeyboardInterrupt, as a kill between two batches would.
 
-    def __init__(self, checkpoint: str = "scripted", stop_after: int | None = None) -> None:
+    The episode with the noise key ``fails`` never gets an answer.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str = "scripted",
+        stop_after: int | None = None,
+        fails: str | None = None,
+    ) -> None:
         self.checkpoint = checkpoint
         self.stop_after = stop_after
+        self.fails = fails
         self.batches = 0
 
     def identity(self) -> Mapping[str, Any]:
@@ -64,4 +79,4 @@ class ScriptedPolicy:
         if self.batches == self.stop_after:
             raise KeyboardInterrupt
         self.batches += 1
-        return Batch(conversations)
+        return Batch(conversations, self.fails)

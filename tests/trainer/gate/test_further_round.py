@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,117 @@ def test_a_further_round_gets_the_hash_of_the_specification(
     assert plan["slots"] == expected["slots"]
     assert plan["assignment_sha256"] == sha(expected)
     assert set(plan["expected_se"]) == set(expected["columns"])
+
+
+def solved(X: list[list[float]], y: list[float]) -> list[float]:
+    """Least squares by the normal equations (gate-analysis.md §6)."""
+    k = range(len(X[0]))
+    rows = [
+        [sum(x[i] * x[j] for x in X) for j in k]
+        + [sum(x[i] * each for x, each in zip(X, y, strict=True))]
+        for i in k
+    ]
+    for i in k:
+        pivot = max((r for r in k if r >= i), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for r in k:
+            if r != i:
+                rows[r] = [a - rows[r][i] * b for a, b in zip(rows[r], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def contributions_by_the_book(pool: Json, assignment: Json) -> Json:
+    """gate-analysis.md §§5-8, with made-up outcomes."""
+    luck = random.Random(3)
+    parts = ("r_att", "r_loose", "r_option", "r_price", "r_strict", "r_success", "r_type")
+    table = []
+    for row in assignment["assignments"]:
+        detail = {part: luck.random() for part in parts}
+        bare = {part: luck.random() for part in parts}
+        delta = {part: detail[part] - bare[part] for part in parts}
+        kept = ("episode_id", "split", "task_id", "sample_id", "mask", "included_chunk_ids")
+        table.append(
+            {key: row[key] for key in kept}
+            | {"reward": detail["r_strict"], "bare_reward": bare["r_strict"]}
+            | {"delta_reward": delta["r_strict"], "reward_detail": detail}
+            | {"bare_reward_detail": bare, "delta_reward_detail": delta}
+        )
+    masks = [row["mask"] for row in table]
+    columns = assignment["columns"]
+    fitted = {
+        part: dict(
+            zip(
+                columns, solved(masks, [r["delta_reward_detail"][part] for r in table]), strict=True
+            )
+        )
+        for part in parts
+    }
+    beta = fitted["r_strict"]
+    winners = {
+        slot["slot_id"]: max(slot["versions"], key=lambda v: beta[v])
+        for slot in assignment["slots"]
+    }
+    ranked = sorted(winners.values(), key=lambda v: (-beta[v], v))
+    kept_versions = [v for v in ranked if beta[v] > 0][:10]
+    rows = []
+    for order, slot in enumerate(assignment["slots"], 1):
+        for version in slot["versions"]:
+            current = version == slot["old_version_id"]
+            if version not in ranked:
+                status = "rewrite_loser"
+            elif version in kept_versions:
+                status = "selected"
+            elif current:
+                status = "retired"
+            else:
+                status = "budget_excluded" if beta[version] > 0 else "non_positive"
+            added = None if current else "REWRITE" if slot["old_version_id"] else "ADD"
+            rows.append(
+                {
+                    "intervention_id": version,
+                    "kind": "current" if current else "candidate",
+                    "logical_chunk_id": slot["slot_id"],
+                    "operation": added,
+                    "order": order,
+                    "coefficient": beta[version],
+                    "rank": ranked.index(version) + 1 if version in ranked else None,
+                    "status": status,
+                    "auxiliary_coefficients": {part: fitted[part][version] for part in parts},
+                }
+            )
+    return {
+        "schema_version": "shopsimrl-online-chunk-contributions-v2",
+        "created_at": "2026-09-09T00:00:00.000000+00:00",
+        "pool_sha256": pool["pool_sha256"],
+        "observations": len(table),
+        "active_skill_budget": 10,
+        "contributions": rows,
+        "observations_table": table,
+    }
+
+
+def test_a_further_gate_in_the_published_layout_is_fitted_as_it_was(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = simulated_pool(published)
+    made = contributions_by_the_book(pool, assignment_by_the_book(pool, val_ids(published)))
+    text = json.dumps(made, ensure_ascii=False, indent=2).replace("\n", "\r\n")
+    (tmp_path / "contributions.json").write_bytes(text.encode())
+    manifest = {"status": "complete", "output": {"contributions_sha256": sha(made)}}
+    write_json(tmp_path / "online_gate_manifest.json", manifest)
+    assert main(["gate", "fit", str(tmp_path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["largest_difference"] < 1e-12
+    for found, row in zip(report["contributions"], made["contributions"], strict=True):
+        parts = row.pop("auxiliary_coefficients")
+        assert found["auxiliary_coefficients"] == pytest.approx(parts, abs=1e-12)
+        assert found["coefficient"] == pytest.approx(row.pop("coefficient"), abs=1e-12)
+        assert {key: found[key] for key in row} == row
+    made["contributions"][0]["status"] = "held"
+    write_json(tmp_path / "contributions.json", made)
+    assert main(["gate", "fit", str(tmp_path)]) == 2
+    assert "does not match contributions.json beside it" in capsys.readouterr().err
 
 
 def test_the_design_of_the_last_published_round_has_the_published_properties(

@@ -18,6 +18,7 @@ from trainer.gate.pool import Candidate, candidate_id, parse_pool, pool_document
 from trainer.gate.run import MANIFEST, open_gate
 from trainer.rollout.evaluate import Evaluation, Execution, build_plan
 from trainer.rollout.providers import NoSkills
+from trainer.rollout.types import EpisodeJob
 from trainer.shop.world import World, load_world
 from trainer.skills.bank import parse_bank
 from trainer.skills.curriculum import build_curriculum
@@ -154,6 +155,21 @@ def test_below_the_coverage_nothing_is_selected(prepared: Path, world: World) ->
     assert manifest["config"]["min_coverage"] == 0.95
     contributions = read_json(loose.output_dir / "contributions.json")
     assert contributions["dropped_episode_ids"] == [traces[0]["episode_id"]]
+
+
+def test_a_rollout_that_fails_three_times_is_dropped_and_named(
+    prepared: Path, gate_dir: Path, world: World
+) -> None:
+    job = EpisodeJob.of(1, world.split("val")[5], 0, "val")
+    config = settings(prepared, gate_dir, min_coverage=0.9)
+    open_gate(config, world, ScriptedPolicy(fails=job.noise_key)).run()
+    assert read_json(gate_dir / "contributions.json")["dropped_episode_ids"] == [job.episode_id]
+    tries = [
+        trace["status"]
+        for trace in read_jsonl(gate_dir / "traces.jsonl")
+        if trace["episode_id"] == job.episode_id
+    ]
+    assert tries == ["failed"] * 3
 
 
 def test_a_missing_or_foreign_bare_run_fails_before_anything_is_played(
