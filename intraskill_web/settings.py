@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "intraskill_web.episodes",
     "intraskill_web.monitoring",
     "intraskill_web.configs",
+    "intraskill_web.review",
     "jobs",
     "django.contrib.admin",
     "django.contrib.auth",

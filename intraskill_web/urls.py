@@ -14,6 +14,7 @@ urlpatterns = [
     path("", include("intraskill_web.skills.urls")),
     path("", include("intraskill_web.gates.urls")),
     path("", include("intraskill_web.ledger.urls")),
+    path("", include("intraskill_web.review.urls")),
     path("", include("intraskill_web.episodes.urls")),
     path("", include("intraskill_web.monitoring.urls")),
     path("login/", LoginView.as_view(template_name="core/login.html"), name="login"),

@@ -19,6 +19,8 @@ from intraskill_web.gates.forest import contributions_table, forest
 from intraskill_web.gates.models import GateRun
 from intraskill_web.gates.panel import difference_drawing
 from intraskill_web.gates.soundness import design_checks
+from intraskill_web.review.panel import panel
+from intraskill_web.review.services import Subject
 
 LIMIT = 200
 
@@ -80,7 +82,8 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     query = {"experiment": name, "round": number}
     scale = ForestScale.holding([e for e in (gate.delta_low, gate.delta_high) if e is not None])
     deeper = detail.build(request.GET, gate, rows, evidence) if complete else None
-    context = {
+    said = panel(Subject(round_.experiment, gate=gate), request.user)
+    context = said | {
         "section": "gates",
         "round": round_,
         "gate": gate,
@@ -106,6 +109,7 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
         return gate_data(gate) | {
             "checks": [{"key": c.key, "detail": c.detail, "ok": c.ok} for c in checked],
             "contributions": table.data() if complete else [],
+            "review": said["review"].data(),
             **(deeper.data() if deeper else {}),
         }
 

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.review.panel import panel
+from intraskill_web.review.services import Subject
 from intraskill_web.skills.life import life_table, seasons, texts
 from intraskill_web.skills.models import SkillVersion
 from trainer.gate.artefacts import skill_markdown
@@ -28,7 +30,8 @@ def chunk_detail(request: HttpRequest, name: str, skill_id: str) -> HttpResponse
     table = life_table(found)
     title = next((t.revision.title for t in reversed(revisions) if t.known), "")
     title = title or next((m.title for s in found for m in s.measured if m.title), skill_id)
-    context = {
+    said = panel(Subject(experiment, skill_id=skill_id), request.user)
+    context = said | {
         "section": "skills",
         "experiment": experiment,
         "skill_id": skill_id,
@@ -48,6 +51,7 @@ def chunk_detail(request: HttpRequest, name: str, skill_id: str) -> HttpResponse
         return {
             "skill_id": skill_id,
             "rounds": table.data(),
+            "review": said["review"].data(),
             "texts": [
                 {
                     "content_sha256": t.revision.content_sha256,

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.access import may_operate
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
@@ -90,6 +91,8 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
         "against": versions.get(against) if against is not None else None,
         "shown": shown,
         "complete": all(entry.revision.content for entry in own),
+        "overrides": list(version.overrides.select_related("base")),
+        "may_override": may_operate(request.user),
         "changes": changes,
         "counts": diff.counts(changes),
         "curriculum": curriculum,
