@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from trainer.analyst.cards import ANALYST_ERROR
 from trainer.analyst.compiler.compile import Compiled
+from trainer.analyst.compiler.restructure import Restructuring
 from trainer.analyst.desk import Desk
 from trainer.analyst.triage_queue import Case
 from trainer.canonical import utc_now
@@ -32,6 +33,7 @@ class Outcome:
     candidates: tuple[Candidate, ...] = ()
     compiled: Compiled = field(default_factory=Compiled)
     error: Exception | None = None
+    restructurings: tuple[Restructuring, ...] = ()
 
 
 def publish(
@@ -60,6 +62,7 @@ def publish(
         "low_support_candidates": sum(bool(c.metadata["low_support"]) for c in outcome.candidates),
         "proposal_history_records": len(desk.history),
         "evidence_only_card_ids": list(outcome.compiled.evidence_only),
+        "restructurings": [each.to_record() for each in outcome.restructurings],
         "notes": list(outcome.compiled.notes),
         "compile_attempts": outcome.compiled.attempts,
         "accounting": accounting(cards, outcome.compiled),

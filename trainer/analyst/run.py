@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from trainer.analyst.cards import card_identity
 from trainer.analyst.compiler.assemble import assemble
 from trainer.analyst.compiler.compile import Compiled, compile_cards
 from trainer.analyst.compiler.contract import Contract
+from trainer.analyst.compiler.restructure import restructurings
 from trainer.analyst.compiler.style import Style
 from trainer.analyst.desk import Desk, OpenPolicy, open_desk
 from trainer.analyst.firewall import gold_facts
@@ -105,7 +106,9 @@ def _compiled(
         proposal_checkpoint=desk.config.proposal_checkpoint,
         provenance=desk.config.analyst.kind,
     )
-    return Outcome("partial" if ended else "complete", key, candidates, compiled, ended)
+    status: Literal["partial", "complete"] = "partial" if ended else "complete"
+    made = restructurings(compiled.restructured, candidates)
+    return Outcome(status, key, candidates, compiled, ended, made)
 
 
 def _supported(compiled: Compiled, task_of: Mapping[str, int], least: int) -> Compiled:
@@ -121,9 +124,15 @@ def _supported(compiled: Compiled, task_of: Mapping[str, int], least: int) -> Co
     return replace(
         compiled,
         items=kept,
-        evidence_only=sorted([*compiled.evidence_only, *left]),
+        evidence_only=_uncited(kept, [*compiled.evidence_only, *left]),
         notes=[*compiled.notes, *notes],
     )
+
+
+def _uncited(items: Sequence[Mapping[str, Any]], cards: Sequence[str]) -> list[str]:
+    """The cards that no item cites; the parts of a SPLIT share theirs."""
+    cited = {card for item in items for card in item["evidence_card_ids"]}
+    return sorted(set(cards) - cited)
 
 
 def _screened(
@@ -135,7 +144,7 @@ def _screened(
     return replace(
         compiled,
         items=screened.items,
-        evidence_only=sorted([*compiled.evidence_only, *screened.rejected_cards]),
+        evidence_only=_uncited(screened.items, [*compiled.evidence_only, *screened.rejected_cards]),
         notes=[*compiled.notes, *screened.notes],
     )
 
@@ -153,6 +162,7 @@ def _contract(desk: Desk, cases: Sequence[Case], eligible: Sequence[Card]) -> Co
         firewall=desk.firewall,
         history=desk.past(),
         style=desk.style,
+        restructure=desk.config.analyst.restructure,
     )
 
 
@@ -168,6 +178,7 @@ def _compilation_key(desk: Desk, cards: Sequence[Card]) -> str:
             "max_candidates": settings.max_candidates,
             "minimum_tasks": settings.minimum_tasks,
             "low_support": settings.low_support,
+            "restructure": settings.restructure,
             "near_duplicate": settings.near_duplicate,
             "retry_undecided": settings.retry_undecided,
             "proposal_checkpoint": desk.config.proposal_checkpoint,

@@ -115,6 +115,8 @@ class AnalystSettings(Config):
     minimum_tasks: Count = 3
     #: what becomes of a candidate that rests on fewer tasks than that
     low_support: Literal["mark", "leave_out"] = "mark"
+    #: let an endpoint's compiler also propose to delete, merge and split active chunks
+    restructure: bool = False
     firewall: Literal["standard", "compat"] = "standard"
     near_duplicate: Probability = 0.8
     #: how often a proposal is made again that a gate found hopeful but could not decide; 0 as

@@ -54,7 +54,7 @@ def assemble(
                     "distinct_tasks": len(tasks),
                     "low_support": len(tasks) < minimum_tasks,
                     "provenance": provenance,
-                    **({"probe": item["probe"]} if "probe" in item else {}),
+                    **{key: item[key] for key in ("restructure", "probe") if key in item},
                 },
             )
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trainer.analyst.compiler.contract import Contract
+from trainer.analyst.compiler.restructure import RESTRUCTURINGS, expand
 from trainer.analyst.maker import AnalysisEnded
 
 Card = Mapping[str, Any]
@@ -14,13 +15,15 @@ Card = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiler's valid result, and how it came about."""
+    """A compiler's valid result, and how it came about. ``restructured`` are the items that delete,
+    merge or split chunks as they were proposed; ``items`` hold what they ask the gate to judge."""
 
     items: Sequence[Mapping[str, Any]] = ()
     evidence_only: Sequence[str] = ()
     notes: Sequence[str] = ()
     attempts: int = 0
     accounting: Mapping[str, Any] = field(default_factory=dict)
+    restructured: Sequence[Mapping[str, Any]] = ()
 
 
 class Compiler(Protocol):
@@ -62,4 +65,8 @@ def compile_cards(compiler: Compiler, cards: Sequence[Card], contract: Contract)
     )
     if errors:
         raise CompilationFailed(f"the compilation breaks the contract: {'; '.join(errors)}")
-    return compiled
+    return replace(
+        compiled,
+        items=[plain for item in compiled.items for plain in expand(item)],
+        restructured=[item for item in compiled.items if item["operation"] in RESTRUCTURINGS],
+    )

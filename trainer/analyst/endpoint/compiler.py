@@ -14,7 +14,13 @@ from trainer.analyst.endpoint.asking import Conversation
 from trainer.analyst.endpoint.budget import Budget
 from trainer.analyst.endpoint.client import ChatClient
 from trainer.analyst.endpoint.journal import Journal
-from trainer.analyst.endpoint.prompts import COMPILER, REPAIR, WORD_WORLD_COMPILER
+from trainer.analyst.endpoint.prompts import (
+    ADD_AND_REWRITE,
+    COMPILER,
+    REPAIR,
+    RESTRUCTURE,
+    WORD_WORLD_COMPILER,
+)
 from trainer.analyst.endpoint.repair import as_json, ask_until_valid
 from trainer.analyst.endpoint.tools import submit_candidates_tool
 from trainer.analyst.endpoint.wire import Message
@@ -40,6 +46,7 @@ class EndpointCompiler:
         client: ChatClient,
         budget: Budget,
         transcripts: Path,
+        restructure: bool = False,
     ) -> None:
         self._chunks = chunks
         self._settings = settings
@@ -47,14 +54,17 @@ class EndpointCompiler:
         self._client = client
         self._budget = budget
         self._transcripts = transcripts
-        self._system = system_prompt(COMPILER, WORD_WORLD_COMPILER, world)
+        operations = RESTRUCTURE if restructure else ADD_AND_REWRITE
+        compiler = COMPILER.replace("{operations}", operations)
+        self._system = system_prompt(compiler, WORD_WORLD_COMPILER, world)
+        self._tool = submit_candidates_tool(restructure=restructure)
 
     def identity(self) -> Mapping[str, Any]:
         """Model and sampling, prompts and tools, and how often it may be asked."""
         return {
             **self._settings.identity(),
             "prompt_sha256": fingerprint([self._system, REPAIR]),
-            "tools_sha256": fingerprint(submit_candidates_tool()),
+            "tools_sha256": fingerprint(self._tool),
             "attempts": self._limits.compile_attempts,
         }
 
@@ -80,7 +90,7 @@ class EndpointCompiler:
         result, attempts = ask_until_valid(
             conversation,
             opening,
-            submit_candidates_tool(),
+            self._tool,
             contract.errors,
             self._limits.compile_attempts,
         )

@@ -63,5 +63,6 @@ def open_people(
         client=line.client,
         budget=line.budget,
         transcripts=line.transcripts,
+        restructure=config.analyst.restructure,
     )
     return analyst, compiler

@@ -37,7 +37,7 @@ WORD_WORLD = """\
 COMPILER = """\
 你负责把多张失败证据卡合并成少量候选规则，供随后的随机对照检验筛选。
 要求
-1. 按最早的失败机制做多对一合并；只允许 ADD 和 REWRITE，不允许删除、合并或拆分现有技能。
+1. 按最早的失败机制做多对一合并；{operations}
 2. REWRITE 必须且只能指向一条给出的现有技能。
 3. 每张卡恰好使用一次：要么被一个候选引用，要么列入 evidence_only_card_ids。
 4. 候选最多 {max_candidates} 条；证据不足时宁可少写，不要凑数。
@@ -45,6 +45,14 @@ COMPILER = """\
 6. 历史提案附有检验结果：不要重复同义的内容；曾经失败的写法只有在机制不同的情况下才可再提。
 7. 面向人的文字使用简体中文（除非下文另有要求）。
 只调用一次 submit_candidates，不要输出其他文字。"""
+
+ADD_AND_REWRITE = "只允许 ADD 和 REWRITE，不允许删除、合并或拆分现有技能。"
+RESTRUCTURE = """\
+可以用 ADD、REWRITE，也可以整理现有技能：
+   DELETE（target_chunk_id 有害或无用，只需 failure_mechanism 和证据）、
+   MERGE（把 other_chunk_ids 并入 target_chunk_id，写出合并后的一条）、
+   SPLIT（把 target_chunk_id 拆成 parts 中至少两条，各写完整）。
+   每条现有技能至多被一个整理操作涉及；它们同样要由对照检验决定是否采纳。"""
 
 WORD_WORLD_COMPILER = """\
 本商城的策略模型只能读英文单词：procedure 只能有一步，是一句英文祈使句，

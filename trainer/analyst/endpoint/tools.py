@@ -8,6 +8,7 @@ from typing import Any
 
 from trainer.analyst.cards import DEPLOYABLE_TEXTS, PRIVILEGED_IDS, PRIVILEGED_TEXTS, STATUSES
 from trainer.analyst.compiler.contract import TEXTS
+from trainer.analyst.compiler.restructure import PART_TEXTS, RESTRUCTURINGS
 from trainer.analyst.endpoint.prompts import REMINDERS
 from trainer.analyst.endpoint.wire import Message, Reply
 
@@ -59,18 +60,25 @@ def submit_card_tool() -> Schema:
     )
 
 
-def submit_candidates_tool() -> Schema:
-    """``submit_candidates``."""
-    item = object_of(
-        {
-            "operation": {"type": "string", "enum": ["ADD", "REWRITE"]},
-            "target_chunk_id": {"type": ["string", "null"]},
-            **dict.fromkeys(TEXTS, _TEXT),
-            "procedure": _TEXTS,
-            "evidence_card_ids": _TEXTS,
-        },
-        ["operation", *TEXTS, "procedure", "evidence_card_ids"],
-    )
+def submit_candidates_tool(*, restructure: bool = False) -> Schema:
+    """``submit_candidates``; with ``restructure`` active chunks may be deleted, merged or split."""
+    properties: Schema = {
+        "operation": {"type": "string", "enum": ["ADD", "REWRITE"]},
+        "target_chunk_id": {"type": ["string", "null"]},
+        **dict.fromkeys(TEXTS, _TEXT),
+        "procedure": _TEXTS,
+        "evidence_card_ids": _TEXTS,
+    }
+    required = ["operation", *TEXTS, "procedure", "evidence_card_ids"]
+    if restructure:
+        part = {**dict.fromkeys(PART_TEXTS, _TEXT), "procedure": _TEXTS}
+        properties |= {
+            "operation": {"type": "string", "enum": ["ADD", "REWRITE", *RESTRUCTURINGS]},
+            "other_chunk_ids": _TEXTS,
+            "parts": {"type": "array", "items": object_of(part, list(part))},
+        }
+        required = ["operation", "failure_mechanism", "evidence_card_ids"]
+    item = object_of(properties, required)
     return function(
         SUBMIT_CANDIDATES,
         "提交合并后的候选规则。",
