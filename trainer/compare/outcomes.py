@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trainer.errors import InputError
 from trainer.files import read_jsonl
-from trainer.gate.runs import PROVENANCE, Run, core, episode_id, load_run, outcomes_of
+from trainer.gate.evaluations import PROVENANCE, Run, core, episode_id, load_run, outcomes_of
 from trainer.reading import Node, read_node
 from trainer.rollout.traces import is_complete
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.canonical import fingerprint, utc_now
 from trainer.gate.pool import CandidatePool
-from trainer.gate.regression import Array, Fit
+from trainer.gate.regression import NORMAL_95, Array, Fit
 from trainer.gate.selection import Selection, next_chunks
 from trainer.gate.slots import Layout
 from trainer.skills.bank import bank_document
@@ -115,30 +115,22 @@ def contribution_row(
 def inference_document(
     layout: Layout, X: Array, fit: Fit, outcomes: Sequence[str], delta: Array
 ) -> dict[str, Any]:
-    """``inference.json``: how sure each coefficient of a published gate is (HC3, t intervals)."""
-    low, high = fit.interval()
-    p = fit.p_value()
-    se = fit.standard_error
+    """``inference.json`` of a published gate: how sure each coefficient is (HC3, t intervals).
+
+    ``X`` (n, k) are the masks, ``delta`` (n, m) the differences masked minus bare.
+    """
+    shown = X.sum(axis=0).astype(int)
     at = list(outcomes).index("reward")
-    half = 1.96 * float(np.std(delta[:, at], ddof=1)) / len(delta) ** 0.5
-    centre = mean(delta[:, at])
+    p = fit.p_value()[:, at]
+    found = fitted(fit, outcomes)
     rows = [
         {
             "intervention_id": name,
-            "coefficient": float(fit.beta[j, at]),
-            "se": float(se[j, at]),
-            "ci95": [float(low[j, at]), float(high[j, at])],
-            "p": float(p[j, at]),
-            "with_n": int(X[:, j].sum()),
-            "without_n": int(len(X) - X[:, j].sum()),
-            "outcomes": {
-                outcome: {
-                    "coefficient": float(fit.beta[j, m]),
-                    "se": float(se[j, m]),
-                    "ci95": [float(low[j, m]), float(high[j, m])],
-                }
-                for m, outcome in enumerate(outcomes)
-            },
+            **found[j]["reward"],
+            "p": float(p[j]),
+            "with_n": int(shown[j]),
+            "without_n": int(len(X) - shown[j]),
+            "outcomes": found[j],
         }
         for j, name in enumerate(layout.columns)
     ]
@@ -148,9 +140,35 @@ def inference_document(
         "profile": "published",
         "standard_errors": "HC3",
         "degrees_of_freedom": fit.degrees_of_freedom,
-        "delta": {"mean": centre, "ci95": [centre - half, centre + half]},
+        "delta": mean_with_interval(delta[:, at]),
         "rows": rows,
     }
+
+
+def fitted(fit: Fit, outcomes: Sequence[str]) -> list[dict[str, dict[str, Any]]]:
+    """Coefficient, standard error and 95 % interval of each outcome, for every column."""
+    low, high = fit.interval()
+    error = fit.standard_error
+    return [
+        {
+            outcome: {
+                "coefficient": float(fit.beta[j, m]),
+                "se": float(error[j, m]),
+                "ci95": [float(low[j, m]), float(high[j, m])],
+            }
+            for m, outcome in enumerate(outcomes)
+        }
+        for j in range(len(fit.beta))
+    ]
+
+
+def mean_with_interval(values: Array) -> dict[str, Any]:
+    """Mean and normal 95 % interval of the mean; nothing of fewer than two values."""
+    if len(values) < 2:
+        return {"mean": None, "ci95": None}
+    centre = mean(values)
+    half = NORMAL_95 * float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return {"mean": centre, "ci95": [centre - half, centre + half]}
 
 
 def selected_bank(

@@ -17,7 +17,7 @@ from typing import Any
 from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.gate.assignment import Assignment
-from trainer.gate.runs import (
+from trainer.gate.evaluations import (
     PLAN_SECTIONS,
     Json,
     Outcomes,

@@ -30,6 +30,7 @@ from trainer.errors import InputError
 
 Array = NDArray[np.float64]
 ZERO = 1e-12  # a coefficient within rounding of zero is zero
+NORMAL_95 = float(stats.norm.ppf(0.975))
 
 
 @dataclass(frozen=True, slots=True)

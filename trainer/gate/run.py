@@ -1,113 +1,14 @@
-"""Gates that pair each masked rollout with the bare one of its task, and the door to all gates.
-
-Specification: gate-analysis.md §§3-8.
-"""
+"""The door to all gates: a configuration in, the gate that carries it out."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
-
-from trainer.files import write_json
-from trainer.gate import published
-from trainer.gate.assignment import (
-    Assignment,
-    assignment_document,
-    design_matrix,
-    draw_assignments,
-)
+from trainer.gate.cold_start.run import ColdStartGate
 from trainer.gate.config import ColdStartGateConfig, GateConfig
-from trainer.gate.folder import MANIFEST
-from trainer.gate.judgement import Judgement
-from trainer.gate.pairing import Baseline, Observation, load_baseline, pair
-from trainer.gate.regression import check_design
-from trainer.gate.round import PoolGate
-from trainer.gate.runs import load_run
+from trainer.gate.published.run import PublishedGate
 from trainer.gate.stage import Gate, Json
-from trainer.rollout.evaluate import Evaluation, EvaluationPlan, build_plan, open_manifest
+from trainer.gate.standard.run import StandardGate
 from trainer.rollout.policy import Policy
 from trainer.shop.world import World
-
-__all__ = ["MANIFEST", "PairedGate", "PublishedGate", "open_gate"]
-
-
-class PairedGate(Gate):
-    """One masked rollout a task, beside the one bare rollout of the same task."""
-
-    @cached_property
-    def baseline(self) -> Baseline:
-        return load_baseline(
-            self.config.bare_run,
-            self._plan().document,
-            name=self.relative(self.config.bare_run),
-        )
-
-    def _plan(self, extra: Json | None = None) -> EvaluationPlan:
-        return build_plan(
-            self.world,
-            self.policy,
-            self.skills(self.assignments),
-            split=self.config.split,
-            task_ids=self.tasks,
-            seed=self.config.seed,
-            max_turns=self.config.max_turns,
-            extra=extra,
-        )
-
-    def play(self) -> dict[str, Any]:
-        folder = self.config.output_dir
-        plan = self._plan({"online_validation_gate": self.identity()})
-        open_manifest(folder, plan, self.execution)
-        write_json(folder / "mask_assignments.json", self.assignment_file)
-        skills = self.skills(self.assignments)
-        return Evaluation(self.world, self.policy, skills, plan, self.execution).run(folder)
-
-    def observations(self) -> tuple[list[Observation], list[str]]:
-        """The pairs, and the episodes dropped for a missing side. Raises IncompleteError."""
-        found, dropped = pair(self.assignments, load_run(self.config.output_dir), self.baseline)
-        self.require_coverage(len(found), len(self.assignments), "pairs")
-        return found, dropped
-
-
-class PublishedGate(PoolGate, PairedGate):
-    """The published profile."""
-
-    @property
-    def protocol(self) -> Json:
-        return published.PROTOCOL
-
-    @cached_property
-    def assignments(self) -> tuple[Assignment, ...]:
-        rows = draw_assignments(
-            self.layout,
-            task_ids=self.tasks,
-            split=self.config.split,
-            experiment_seed=self.config.seed,
-            mask_seed=self.config.mask_seed,
-        )
-        check_design(design_matrix(rows, self.layout.columns), self.layout.columns)
-        return rows
-
-    @cached_property
-    def assignment_file(self) -> dict[str, Any]:
-        return assignment_document(
-            self.layout,
-            self.assignments,
-            mask_seed=self.config.mask_seed,
-            pool_sha256=self.pool.pool_sha256,
-        )
-
-    def judge(self) -> Judgement:
-        observations, dropped = self.observations()
-        return published.judge(
-            self.layout,
-            observations,
-            dropped=dropped,
-            budget=self.budget,
-            pool_sha256=self.pool.pool_sha256,
-            assignment_sha256=self.assignment_sha256,
-            bare_baseline=self.baseline.record,
-        )
 
 
 def open_gate(
@@ -116,13 +17,10 @@ def open_gate(
     policy: Policy,
     facts: Json | None = None,
 ) -> Gate:
-    """The gate of a configuration."""
+    """The gate of a configuration; ``facts`` say how the policy is run."""
+    facts = facts or {}
     if isinstance(config, ColdStartGateConfig):
-        from trainer.gate.cold_start.run import ColdStartGate
-
-        return ColdStartGate(config, world, policy, facts or {})
+        return ColdStartGate(config, world, policy, facts)
     if config.profile == "published":
-        return PublishedGate(config, world, policy, facts or {})
-    from trainer.gate.standard.run import StandardGate
-
-    return StandardGate(config, world, policy, facts or {})
+        return PublishedGate(config, world, policy, facts)
+    return StandardGate(config, world, policy, facts)

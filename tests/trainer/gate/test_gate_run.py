@@ -13,9 +13,10 @@ from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError, InputError
 from trainer.files import read_json, read_jsonl, write_json, write_jsonl
 from trainer.gate.config import GateConfig
+from trainer.gate.folder import MANIFEST
 from trainer.gate.ledger import append_proposals
 from trainer.gate.pool import Candidate, candidate_id, parse_pool, pool_document
-from trainer.gate.run import MANIFEST, open_gate
+from trainer.gate.run import open_gate
 from trainer.rollout.evaluate import Evaluation, Execution, build_plan
 from trainer.rollout.providers import NoSkills
 from trainer.rollout.types import EpisodeJob

@@ -24,14 +24,14 @@ from trainer.cli.main import main
 from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.gate.assignment import draw_assignments
+from trainer.gate.evaluations import load_run
 from trainer.gate.finished import load_finished, require_unchanged
 from trainer.gate.ledger import append_proposals, attach_results, load_ledger
 from trainer.gate.pairing import load_baseline, pair
 from trainer.gate.planner import plan_summary
 from trainer.gate.pool import load_pool
-from trainer.gate.published import judge
+from trainer.gate.published.judge import judge
 from trainer.gate.refit import refit
-from trainer.gate.runs import load_run
 from trainer.gate.selection import select
 from trainer.gate.slots import build_layout
 

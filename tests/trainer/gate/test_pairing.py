@@ -20,8 +20,8 @@ from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import read_json, read_jsonl, write_json, write_jsonl
 from trainer.gate.assignment import Assignment, draw_assignments
+from trainer.gate.evaluations import load_run
 from trainer.gate.pairing import load_baseline, pair
-from trainer.gate.runs import load_run
 from trainer.gate.slots import build_layout
 
 TASKS = list(range(100, 108))

@@ -15,7 +15,7 @@ from trainer.gate.artefacts import selected_bank, skill_markdown
 from trainer.gate.assignment import assignment_document, design_matrix, draw_assignments
 from trainer.gate.ledger import append_proposals, attach_results, load_ledger
 from trainer.gate.pool import CandidatePool, candidate_id, load_pool
-from trainer.gate.published import ESTIMATOR, PROTOCOL
+from trainer.gate.published.judge import ESTIMATOR, PROTOCOL
 from trainer.gate.selection import Selection, select
 from trainer.gate.slots import Layout, build_layout
 

@@ -12,11 +12,11 @@ from trainer.cli.main import main
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
 from trainer.gate.assignment import draw_assignments
+from trainer.gate.evaluations import load_run
 from trainer.gate.pairing import load_baseline, pair
 from trainer.gate.planner import DETECTABLE, imagined_layout, judged_candidates, power_report
-from trainer.gate.published import judge
+from trainer.gate.published.judge import judge
 from trainer.gate.refit import difference_sd, load_finished, refit
-from trainer.gate.runs import load_run
 from trainer.gate.slots import build_layout
 from trainer.gate.standard.settings import StandardSettings
 

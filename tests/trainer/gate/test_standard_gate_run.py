@@ -14,9 +14,10 @@ from tests.trainer.gate.test_gate_run import gate_dir, hashes, prepared, setting
 from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError
 from trainer.files import read_json, read_jsonl, write_json, write_jsonl
+from trainer.gate.evaluations import load_run
+from trainer.gate.folder import MANIFEST
 from trainer.gate.refit import load_finished, refit
-from trainer.gate.run import MANIFEST, open_gate
-from trainer.gate.runs import load_run
+from trainer.gate.run import open_gate
 from trainer.shop.world import World
 from trainer.skills.bank import parse_bank
 from trainer.skills.curriculum import build_curriculum

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from trainer.canonical import utc_now
-from trainer.gate import published
 from trainer.gate.cold_start.design import MASK_PROBABILITY
 from trainer.gate.cold_start.draft import Draft
 from trainer.gate.judgement import Json
+from trainer.gate.published import judge as published
 from trainer.gate.selection import Selection, select
 from trainer.skills.bank import bank_document
 from trainer.skills.types import Chunk

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from trainer.gate import published
 from trainer.gate.artefacts import skill_markdown
 from trainer.gate.assignment import Assignment, design_matrix
 from trainer.gate.cold_start.design import assignment_document, draw_assignments
@@ -27,8 +26,9 @@ from trainer.gate.cold_start.draft import Draft, load_draft
 from trainer.gate.config import ColdStartGateConfig
 from trainer.gate.folder import COLD_START_MANIFEST
 from trainer.gate.judgement import Json, Judgement
+from trainer.gate.published import judge as published
+from trainer.gate.published.run import PairedGate
 from trainer.gate.regression import check_design
-from trainer.gate.run import PairedGate
 from trainer.gate.slots import Layout
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import lapack
 
-from trainer.gate.regression import Array, Fit
+from trainer.gate.regression import NORMAL_95, Array, Fit
 from trainer.gate.standard.estimate import Pairs
 
 MAX_TERMS_SHARE = 0.5  # products may use up at most this share of the tasks
@@ -41,21 +41,25 @@ class AnyText:
 
     def interval(self) -> tuple[float, float]:
         """Normal interval."""
-        half = 1.959963984540054 * self.standard_error
+        half = NORMAL_95 * self.standard_error
         return self.effect - half, self.effect + half
 
 
 def any_text(pairs: Pairs, fit: Fit) -> AnyText | None:
     """alpha of the reward; None when fewer than two tasks have a bare rollout."""
-    known = pairs.has_bare
-    n = int(known.sum())
+    gain = masked_less_bare(pairs)
+    n, at = len(gain), pairs.reward
     if n < 2:
         return None
-    at = pairs.reward
-    gain = pairs.scores[known, :, at].mean(axis=1) - pairs.bare[known, at]
     share = pairs.shown.mean(axis=(0, 1))
     variance = np.var(gain, ddof=1) / n + share @ fit.covariance[at] @ share
     return AnyText(float(gain.mean() - share @ fit.beta[:, at]), float(np.sqrt(variance)), n)
+
+
+def masked_less_bare(pairs: Pairs) -> Array:
+    """Mean masked minus mean bare reward of each task that has a bare rollout."""
+    known, at = pairs.has_bare, pairs.reward
+    return np.asarray(pairs.scores[known, :, at].mean(axis=1) - pairs.bare[known, at])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.compare.bootstrap import Array, bca_interval
 from trainer.errors import InputError
-from trainer.gate.runs import load_run, run_outcomes
+from trainer.gate.evaluations import load_run, run_outcomes
 from trainer.gate.standard.settings import ARMS
 
 Verdict = Literal["confirmed", "unclear", "refuted"]

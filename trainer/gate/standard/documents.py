@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.canonical import utc_now
-from trainer.gate.artefacts import INFERENCE_SCHEMA, mean
+from trainer.gate.artefacts import INFERENCE_SCHEMA, fitted, mean, mean_with_interval
 from trainer.gate.assignment import Assignment
 from trainer.gate.slots import Layout
 from trainer.gate.standard.analysis import Analysis
 from trainer.gate.standard.bootstrap import decision_frequency, resampled_effects
-from trainer.gate.standard.checks import any_text, lack_of_fit
+from trainer.gate.standard.checks import any_text, lack_of_fit, masked_less_bare
 from trainer.gate.standard.decision import NAMES, Decision, Roles, Thresholds
 from trainer.gate.standard.estimate import Pairs, contrasts
 from trainer.gate.standard.randomisation import randomisation_p
@@ -23,6 +23,10 @@ from trainer.gate.standard.settings import StandardSettings
 
 
 def estimates(analysis: Analysis) -> dict[str, Any]:
+    """Coefficients and means of every outcome, in the keys of a published gate.
+
+    Bare means are over the tasks that have a bare rollout, None without any.
+    """
     pairs, known = analysis.pairs, analysis.pairs.has_bare
     found: dict[str, Any] = {}
     for m, outcome in enumerate(pairs.outcomes):
@@ -42,6 +46,7 @@ def estimates(analysis: Analysis) -> dict[str, Any]:
 
 
 def observations_table(rows: Sequence[Assignment], pairs: Pairs) -> list[dict[str, Any]]:
+    """A row a rollout of a complete pair: its mask and outcomes, and the task's bare ones."""
     place = {task: i for i, task in enumerate(pairs.task_ids)}
     table = []
     for row in rows:
@@ -72,50 +77,16 @@ def inference_document(
     label: str,
 ) -> dict[str, Any]:
     """``inference.json``: intervals, p-values, contrasts, shrunk effects, frequencies, checks."""
-    pairs, fit, at = analysis.pairs, analysis.fit, analysis.pairs.reward
-    limits = Thresholds.of(settings, fit.degrees_of_freedom)
-    p_random = randomisation_p(
-        pairs.signs, analysis.adjusted_gains, analysis.beta, redraws=settings.redraws, label=label
-    )
-    resampled = resampled_effects(
-        pairs.signs, analysis.adjusted_gains, resamples=settings.bootstrap, label=label
-    )
-    frequency = decision_frequency(resampled, analysis.covariance, Roles.of(layout), limits)
-    low, high = fit.interval()
+    pairs, fit = analysis.pairs, analysis.fit
     text, fit_check = any_text(pairs, fit), lack_of_fit(pairs)
-    shown = pairs.shown.sum(axis=(0, 1))
-    randomised = _randomised(layout, pairs)
-    rows = []
-    for j, name in enumerate(layout.columns):
-        rows.append(
-            {
-                "intervention_id": name,
-                "coefficient": float(fit.beta[j, at]),
-                "se": float(fit.standard_error[j, at]),
-                "ci95": [float(low[j, at]), float(high[j, at])],
-                "p": float(fit.p_value()[j, at]),
-                "p_randomisation": float(p_random[j]),
-                "p_adopt": _number(analysis.decisions.p[j]),
-                "p_adopt_holm": _number(analysis.decisions.p_holm[j]),
-                "shrunk": float(analysis.shrunk.mean[j]),
-                "shrunk_sd": float(analysis.shrunk.sd[j]),
-                "p_positive": float(analysis.shrunk.positive[j]),
-                "decision": decisions[name],
-                "decision_frequency": dict(zip(NAMES, frequency[j].tolist(), strict=True)),
-                "with_n": int(shown[j]),
-                "without_n": int(2 * len(pairs.task_ids) - shown[j]),
-                "randomised_with_n": int(pairs.shown[randomised[:, j], :, j].sum()),
-                "randomised_without_n": int((1 - pairs.shown[randomised[:, j], :, j]).sum()),
-                "outcomes": {
-                    outcome: {
-                        "coefficient": float(fit.beta[j, m]),
-                        "se": float(fit.standard_error[j, m]),
-                        "ci95": [float(low[j, m]), float(high[j, m])],
-                    }
-                    for m, outcome in enumerate(pairs.outcomes)
-                },
-            }
-        )
+    rows = zip(
+        layout.columns,
+        _certainty(analysis),
+        _resampled(layout, analysis, settings, label),
+        _counts(layout, pairs),
+        fitted(fit, pairs.outcomes),
+        strict=True,
+    )
     return {
         "schema_version": INFERENCE_SCHEMA,
         "created_at": utc_now(),
@@ -123,15 +94,74 @@ def inference_document(
         "standard_errors": "HC3, one row a task",
         "degrees_of_freedom": fit.degrees_of_freedom,
         "prior_sd": analysis.shrunk.tau,
-        "delta": _delta(pairs),
+        "delta": mean_with_interval(masked_less_bare(pairs)),
         "any_text": text and {**asdict(text), "ci95": list(text.interval())},
         "lack_of_fit": fit_check and asdict(fit_check),
         "contrasts": [
             asdict(each)
             for each in contrasts(layout, layout.columns, analysis.beta, analysis.covariance)
         ],
-        "rows": rows,
+        "rows": [
+            {
+                "intervention_id": name,
+                **outcomes["reward"],
+                **certainty,
+                **resampled,
+                "decision": decisions[name],
+                **counts,
+                "outcomes": outcomes,
+            }
+            for name, certainty, resampled, counts, outcomes in rows
+        ],
     }
+
+
+def _certainty(analysis: Analysis) -> list[dict[str, Any]]:
+    """p-values of t tests and shrunk effects of the reward, for every column."""
+    p, decided, shrunk = analysis.fit.p_value(), analysis.decisions, analysis.shrunk
+    return [
+        {
+            "p": float(p[j, analysis.pairs.reward]),
+            "p_adopt": _number(decided.p[j]),
+            "p_adopt_holm": _number(decided.p_holm[j]),
+            "shrunk": float(shrunk.mean[j]),
+            "shrunk_sd": float(shrunk.sd[j]),
+            "p_positive": float(shrunk.positive[j]),
+        }
+        for j in range(len(p))
+    ]
+
+
+def _resampled(
+    layout: Layout, analysis: Analysis, settings: StandardSettings, label: str
+) -> list[dict[str, Any]]:
+    """Randomisation p-value and how often each decision would be taken again, for every column."""
+    Z, d = analysis.pairs.signs, analysis.adjusted_gains
+    p = randomisation_p(Z, d, analysis.beta, redraws=settings.redraws, label=label)
+    effects = resampled_effects(Z, d, resamples=settings.bootstrap, label=label)
+    limits = Thresholds.of(settings, analysis.fit.degrees_of_freedom)
+    frequency = decision_frequency(effects, analysis.covariance, Roles.of(layout), limits)
+    return [
+        {
+            "p_randomisation": float(p[j]),
+            "decision_frequency": dict(zip(NAMES, frequency[j].tolist(), strict=True)),
+        }
+        for j in range(len(p))
+    ]
+
+
+def _counts(layout: Layout, pairs: Pairs) -> list[dict[str, int]]:
+    """Rollouts with and without each column; ``randomised``: those in which its slot was drawn."""
+    drawn = _randomised(layout, pairs)
+    return [
+        {
+            "with_n": int(shown.sum()),
+            "without_n": int((1 - shown).sum()),
+            "randomised_with_n": int(shown[drawn[:, j]].sum()),
+            "randomised_without_n": int((1 - shown[drawn[:, j]]).sum()),
+        }
+        for j, shown in enumerate(np.moveaxis(pairs.shown, 2, 0))
+    ]
 
 
 def _randomised(layout: Layout, pairs: Pairs) -> NDArray[np.bool_]:
@@ -143,16 +173,6 @@ def _randomised(layout: Layout, pairs: Pairs) -> NDArray[np.bool_]:
         columns = [place[version] for version in slot.versions]
         found[:, columns] = differs[:, columns].any(axis=1)[:, None]
     return found
-
-
-def _delta(pairs: Pairs) -> dict[str, Any]:
-    """Mean of masked minus bare over the tasks that have both, with a 95 % interval."""
-    known = pairs.has_bare
-    if known.sum() < 2:
-        return {"mean": None, "ci95": None}
-    gain = pairs.scores[known, :, pairs.reward].mean(axis=1) - pairs.bare[known, pairs.reward]
-    half = 1.96 * float(np.std(gain, ddof=1)) / len(gain) ** 0.5
-    return {"mean": mean(gain), "ci95": [mean(gain) - half, mean(gain) + half]}
 
 
 def _number(value: float) -> float | None:

@@ -11,8 +11,8 @@ from trainer.canonical import fingerprint, utc_now
 from trainer.errors import InputError
 from trainer.files import read_jsonl, write_json, write_jsonl
 from trainer.gate.assignment import Assignment
+from trainer.gate.evaluations import check_traces, load_run, run_outcomes
 from trainer.gate.pairing import Baseline
-from trainer.gate.runs import check_traces, load_run, run_outcomes
 from trainer.gate.standard.estimate import Outcomes, Pairs, pairs_of
 from trainer.rollout.evaluate import MANIFEST_SCHEMA, EvaluationPlan, Execution
 from trainer.rollout.summary import summarise

@@ -21,19 +21,18 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from trainer.gate.regression import NORMAL_95
 from trainer.gate.slots import Layout
 from trainer.gate.standard.analysis import Analysis
 from trainer.gate.standard.decision import Decision, Thresholds, shows_nothing
 from trainer.gate.standard.settings import StandardSettings
-
-Z_SPENDING = 1.959963984540054
 
 
 def spent_share(look: int, looks: int) -> float:
     """The share of every error level that look 1..L may use."""
 
     def cumulative(t: float) -> float:
-        return 0.0 if t == 0 else float(2 * special.ndtr(-Z_SPENDING / np.sqrt(t)))
+        return 0.0 if t == 0 else float(2 * special.ndtr(-NORMAL_95 / np.sqrt(t)))
 
     used = cumulative(look / looks) - cumulative((look - 1) / looks)
     return used / cumulative(1.0)
