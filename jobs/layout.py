@@ -43,12 +43,14 @@ class RoundPlan:
     """One round of a frozen experiment: its settings and its paths. ``number`` counts from 0.
 
     ``rounds`` is how many are planned now, which may be more than the frozen settings foresaw.
+    ``plays_test`` is False where the test after the last round is left out.
     """
 
     config: ExperimentConfig
     run: Path
     number: int
     rounds: int
+    plays_test: bool = True
 
     @property
     def round_id(self) -> str:
@@ -65,6 +67,11 @@ class RoundPlan:
     @property
     def is_last(self) -> bool:
         return self.number + 1 == self.rounds
+
+    @property
+    def ends_with_test(self) -> bool:
+        """Whether this round plays the test split at its end."""
+        return self.is_last and self.plays_test
 
     @property
     def last_step(self) -> int:
@@ -106,6 +113,11 @@ class RoundPlan:
         """The frozen configuration of one part of one stage."""
         name = stage if key == stage else f"{stage}-{key}"
         return self.folder / "config" / f"{name}.yaml"
+
+    @property
+    def own_config(self) -> Path:
+        """The round's own ExperimentConfig; there only where it differs from the experiment's."""
+        return self.folder / "config" / "round.json"
 
     def from_config(self, path: Path) -> Path:
         """``path`` as configuration files name it: relative to their folder, so a run can move."""

@@ -22,7 +22,8 @@ class StageSpec:
     """One kind of stage.
 
     ``prepare`` makes small inputs (idempotent); ``publish`` writes rows from the finished files,
-    runs inside the transaction that ends the stage and returns the stage's outcome.
+    runs inside the transaction that ends the stage and returns the stage's outcome. ``without`` is
+    the plan of a stage that is left out: what follows needs the files that it makes.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class StageSpec:
     yields: Callable[[RoundPlan], tuple[Path, ...]]
     publish: Callable[[Stage, RoundPlan], dict[str, Any]]
     prepare: Callable[[RoundPlan], None] = lambda _plan: None
+    without: Callable[[RoundPlan], RoundPlan] = lambda plan: plan
 
 
 PIPELINE: dict[str, StageSpec] = {
@@ -45,10 +47,32 @@ PIPELINE: dict[str, StageSpec] = {
             freeze.prepare,
         ),
         StageSpec("train", train.needs, train.commands, train.yields, train.publish, train.prepare),
-        StageSpec("analyse", analyse.needs, analyse.commands, analyse.yields, analyse.publish),
+        StageSpec(
+            "analyse",
+            analyse.needs,
+            analyse.commands,
+            analyse.yields,
+            analyse.publish,
+            without=analyse.without,
+        ),
         StageSpec("validate", validate.needs, validate.commands, validate.yields, validate.publish),
-        StageSpec("gate", gate.needs, gate.commands, gate.yields, gate.publish),
-        StageSpec("select", select.needs, select.commands, select.yields, select.publish),
+        StageSpec(
+            "gate",
+            gate.needs,
+            gate.commands,
+            gate.yields,
+            gate.publish,
+            gate.prepare,
+            without=gate.without,
+        ),
+        StageSpec(
+            "select",
+            select.needs,
+            select.commands,
+            select.yields,
+            select.publish,
+            without=select.without,
+        ),
     )
 }
 if tuple(PIPELINE) != STAGE_ORDER:

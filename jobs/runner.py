@@ -27,9 +27,11 @@ from jobs import documents, environment, launchers, mirror, process
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
+from jobs.superseded import set_aside
 from jobs.transitions import TERMINAL, State
 from jobs.watch import Superseded, Watch, adopt
 from trainer.canonical import fingerprint, sha256_file
+from trainer.files import write_json
 
 EXIT_INCOMPLETE = 1
 EXIT_STOPPED = 143
@@ -78,6 +80,8 @@ class _Run:
         stage = attempt.stage
         plan = plan_of(stage.round)
         spec = PIPELINE[stage.kind]
+        if attempt.skip_reason:
+            plan = spec.without(plan)
         commands = spec.commands(plan)
         watch = Watch(attempt, job_id, commands, lambda: mirror.follow(stage, plan))
         return cls(attempt, job_id, stage, plan, spec, commands, watch)
@@ -96,6 +100,9 @@ class _Run:
     def _begin(self) -> bool:
         if self.attempt.state != State.STARTING:
             self._move(State.STARTING, environment=environment.snapshot(), message="checking")
+        if self.stage.round.config:
+            write_json(self.plan.own_config, self.stage.round.config)
+        set_aside(self.stage, self.plan)
         self.spec.prepare(self.plan)
         absent = missing(self.spec.needs(self.plan))
         if absent:
@@ -215,10 +222,13 @@ class _Run:
         with transaction.atomic():
             outcome = self.spec.publish(self.stage, self.plan)
             documents.save(made)
+            reason = self.attempt.skip_reason
+            if reason:
+                outcome |= {"skipped": reason}
             Stage.objects.filter(pk=self.stage.pk).update(outcome=outcome)
             self._move(
-                State.SUCCEEDED,
-                message="",
+                State.SKIPPED if reason else State.SUCCEEDED,
+                message=reason,
                 exit_code=0,
                 peak_memory_bytes=last.peak_memory_bytes if last else None,
             )

@@ -246,8 +246,12 @@ class GateSettings(Config):
     allows nothing else, because it pairs every masked rollout with a bare one. A gate of which less
     than ``min_coverage`` of all pairs is complete selects nothing. ``standard`` holds the
     thresholds of the standard profile.
+
+    For ablations ``mode`` puts something else in the gate's place: ``keep`` leaves the bank as it
+    was, ``accept`` takes every candidate in untested.
     """
 
+    mode: Literal["test", "keep", "accept"] = "test"
     profile: Literal["published", "standard"] = "standard"
     active_skill_budget: Count = 10
     tasks: Count | None = None

@@ -8,16 +8,22 @@ message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from intraskill_web.core.labels import stage_label
 from intraskill_web.experiments.models import Experiment, Round, Stage
-from jobs.transitions import ACTIVE, DONE, RoundState, State
+from jobs.transitions import ACTIVE, DONE, RESUMABLE, RoundState, State
 
-ACTIONS = ("start", "stop", "resume", "pause", "unpause", "extend")
+SKIP_REFUSED = {  # as rework.NEEDED, in the words of the page
+    "freeze": gettext_lazy("The round has no curriculum without it"),
+    "train": gettext_lazy("The round has no checkpoint without it"),
+    "validate": gettext_lazy("The gate compares with it"),
+}
+ACTIONS = ("start", "stop", "resume", "pause", "unpause", "extend", "until", "hold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class Button:
     url: str
     style: str = ""
     confirm: str = ""  # the question of the dialog; empty: no dialog
+    is_link: bool = False  # leads to a page where it is done
+    number: int | None = None  # what to ask for, under the name ``rounds``
 
     def data(self) -> dict[str, object]:
         """For the JSON twin."""
@@ -48,12 +56,18 @@ def buttons(
         _pause(experiment, active, stages),
         _resume(experiment, last, stages, active),
         _start(experiment, last),
+        _change(experiment, last, stages, active),
+        _skip(experiment, last, stages, active),
         _extend(experiment, last),
+        _until(experiment, last),
+        _hold(experiment),
     ]
-    if may_operate:
+    if may_operate and not experiment.imported:
         return made
-    reason = _("Needs the role operator")
-    return [Button(b.key, b.label, b.icon, reason, False, b.url, b.style) for b in made]
+    reason = _("Imported: it can be read, not run")
+    if not may_operate:
+        reason = _("Needs the role operator")
+    return [replace(button, why=reason, enabled=False) for button in made]
 
 
 def _url(experiment: Experiment, action: str) -> str:
@@ -135,6 +149,66 @@ def _start(experiment: Experiment, last: Round | None) -> Button:
     else:
         return Button("start", label, "play", _("Runs all six stages"), True, url, "primary")
     return Button("start", label, "play", why, False, url)
+
+
+def _change(
+    experiment: Experiment, last: Round | None, stages: Sequence[Stage], active: Stage | None
+) -> Button:
+    """Other settings: for the stage that ended badly and what follows, or for the next round."""
+    stage = next((s for s in stages if s.state not in DONE), None)
+    if last is not None and stage is not None and stage.state in RESUMABLE and active is None:
+        args = [experiment.name, last.number, stage.kind]
+        label = _("Retry with changes")
+        why = _("A new attempt at %(stage)s with other settings") % {
+            "stage": stage_label(stage.kind).lower()
+        }
+        return Button("change", label, "wrench", why, True, reverse("experiments:retry", args=args),
+                      is_link=True)  # fmt: skip
+    start = _start(experiment, last)
+    label = _("Next round with changes")
+    url = reverse("experiments:next", args=[experiment.name])
+    why = _("A clone of the last round, its differences shown first")
+    if not start.enabled:
+        why = start.why
+    return Button("change", label, "wrench", why, start.enabled, url, is_link=True)
+
+
+def _skip(
+    experiment: Experiment, last: Round | None, stages: Sequence[Stage], active: Stage | None
+) -> Button:
+    stage = next((s for s in stages if s.state not in DONE), None)
+    label = _("Skip a stage")
+    if last is None or stage is None:
+        return Button("skip", label, "next", _("No stage is due"), False, "", is_link=True)
+    name = {"stage": stage_label(stage.kind)}
+    url = reverse("experiments:skip", args=[experiment.name, last.number, stage.kind])
+    label = _("Skip %(stage)s") % {"stage": name["stage"].lower()}
+    if active is not None:
+        why = _("%(stage)s is running; stop it first") % name
+    elif stage.kind in SKIP_REFUSED:
+        why = str(SKIP_REFUSED[stage.kind])
+    elif stage.kind == "select" and last.number + 1 < experiment.rounds_planned:
+        why = _("It only takes over what the gate selected")
+    else:
+        return Button("skip", label, "next", _("Goes on without it, with a reason"), True, url,
+                      is_link=True)  # fmt: skip
+    return Button("skip", label, "next", why, False, url, is_link=True)
+
+
+def _until(experiment: Experiment, last: Round | None) -> Button:
+    begun = 0 if last is None else last.number + 1
+    wanted = max(experiment.rounds_planned, begun + 1)
+    why = _("Begins each next round by itself until so many are done")
+    return Button("until", _("Continue until"), "next", why, True, _url(experiment, "until"),
+                  number=wanted)  # fmt: skip
+
+
+def _hold(experiment: Experiment) -> Button:
+    why = _("Finishes the round, then waits for you")
+    if not experiment.auto_continue:
+        why = _("Already so: each round waits for you")
+    return Button("hold", _("Hold after this round"), "pause", why, experiment.auto_continue,
+                  _url(experiment, "hold"))  # fmt: skip
 
 
 def _extend(experiment: Experiment, last: Round | None) -> Button:

@@ -19,8 +19,13 @@ WAITS_FOR_GPU = "waiting for a GPU"
 
 
 def new_round(experiment: Experiment, number: int) -> Round:
-    """A planned round with its six stages. Raises IntegrityError if it exists."""
-    round_ = Round.objects.create(experiment=experiment, number=number)
+    """A planned round with its six stages, with the settings of the one before it.
+
+    Raises IntegrityError if it exists.
+    """
+    before = experiment.rounds.filter(number=number - 1).first()
+    config = before.config if before else {}
+    round_ = Round.objects.create(experiment=experiment, number=number, config=config)
     for kind in STAGE_ORDER:
         Stage.objects.create(round=round_, kind=kind)
     return round_

@@ -96,7 +96,7 @@ def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) 
     rows = [line.row for line in whole.facts["rows"]] if whole else []
     facts = Facts(data, rows, state.stages, state.attempts, gate=gates.of(round_))
     signals = round_signals(facts, events_of(round_, reader))
-    boxes = lane(round_, state.stages, state.latest, round_.experiment.config)
+    boxes = lane(round_, state.stages, state.latest, round_.settings)
     made = [] if state.has_next else buttons(
         round_.experiment, round_, state.stages, may_operate=operate
     )  # fmt: skip

@@ -27,7 +27,7 @@ from intraskill_web.experiments.flow import (
     stop_attempt,
 )
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
-from intraskill_web.experiments.moves import refresh_round
+from intraskill_web.experiments.moves import refresh_experiment, refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.transitions import RESUMABLE, RoundState
 from trainer.canonical import fingerprint
@@ -236,6 +236,39 @@ def set_rounds_planned(
         audit.record(
             "experiment.rounds", actor=actor, experiment=experiment.name, rounds=rounds
         )  # fmt: skip
+
+
+def continue_until(
+    experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
+) -> None:
+    """Go on by itself until ``rounds`` rounds are done; where nothing runs the next begins now."""
+    try:
+        with transaction.atomic():
+            set_rounds_planned(experiment, rounds, actor=actor)
+            _go_on_by_itself(experiment, True, actor)
+    except IntegrityError as error:
+        raise InputError("this round was started a moment ago", field="round") from error
+
+
+def hold_after_round(experiment: Experiment, *, actor: AbstractBaseUser | None = None) -> None:
+    """Finish the running round and wait there for somebody to start the next."""
+    refuse_imported(experiment)
+    with transaction.atomic():
+        _go_on_by_itself(experiment, False, actor)
+
+
+def _go_on_by_itself(experiment: Experiment, auto: bool, actor: AbstractBaseUser | None) -> None:
+    experiment.auto_continue = auto
+    experiment.save(update_fields=["auto_continue", "updated_at"])
+    refresh_experiment(experiment)
+    audit.record(
+        "experiment.continue" if auto else "experiment.hold",
+        actor=actor,
+        experiment=experiment.name,
+        rounds=experiment.rounds_planned,
+    )
+    if auto and experiment.state == RoundState.RUNNING and active_attempt(experiment) is None:
+        advance(experiment)
 
 
 def refuse_imported(experiment: Experiment) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.experiments import queue_views, views
+from intraskill_web.experiments import queue_views, rework_views, views
 
 app_name = "experiments"
 urlpatterns: list[URLPattern] = [
@@ -10,6 +10,17 @@ urlpatterns: list[URLPattern] = [
     path("experiments/<slug:name>/", views.experiment_detail, name="detail"),
     path("experiments/<slug:name>/actions/<slug:action>/", views.act, name="act"),
     path("experiments/<slug:name>/rounds/<int:number>/", views.round_detail, name="round"),
+    path("experiments/<slug:name>/next/", rework_views.change_next_round, name="next"),
+    path(
+        "experiments/<slug:name>/rounds/<int:number>/stages/<slug:kind>/retry/",
+        rework_views.retry_stage,
+        name="retry",
+    ),
+    path(
+        "experiments/<slug:name>/rounds/<int:number>/stages/<slug:kind>/skip/",
+        rework_views.skip_stage,
+        name="skip",
+    ),
     path("jobs/", queue_views.queue_page, name="queue"),
     path("jobs/attempts/<int:pk>/", queue_views.attempt_page, name="attempt"),
     path("jobs/attempts/<int:pk>/log/", queue_views.log_lines, name="log"),

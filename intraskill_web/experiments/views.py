@@ -11,17 +11,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import json_response, page
-from intraskill_web.experiments import experiment_view, round_view, services
+from intraskill_web.experiments import experiment_view, round_view
 from intraskill_web.experiments.actions import ACTIONS
 from intraskill_web.experiments.list_page import experiment_rows
 from intraskill_web.experiments.models import Experiment, Stage
+from intraskill_web.experiments.perform import perform
+from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
@@ -105,45 +106,27 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
 @require_POST
 @permission_required(OPERATE, raise_exception=True)
 def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
-    """Start, stop, resume, pause, take the pause back, or plan a round more."""
+    """Start, stop, resume, pause, take the pause back, plan more rounds, go on until, or hold.
+
+    With ``?format=json`` the answer is the round's status, as of ``round_status --json``.
+    """
     experiment = get_object_or_404(Experiment, name=name)
     if action not in ACTIONS:
         raise Http404(action)
     wants_json = request.GET.get("format") == "json"
     try:
-        text = _perform(experiment, action, request)
+        text = perform(experiment, action, request)
     except InputError as error:
         if wants_json:
             return json_response({"ok": False, "error": str(error)}, status=409)
         messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
     else:
         if wants_json:
-            return json_response({"ok": True, "message": text})
+            latest = experiment.rounds.order_by("-number").first()
+            status = round_status(latest) if latest else {}
+            return json_response({"ok": True, "message": text, **status})
         messages.success(request, text)
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}):
         back = reverse("experiments:detail", args=[name])
     return redirect(back)
-
-
-def _perform(experiment: Experiment, action: str, request: HttpRequest) -> str:
-    actor: Any = request.user
-    match action:
-        case "start":
-            round_ = services.start_round(experiment, actor=actor)
-            return _("Round %(n)d starts") % {"n": round_.number}
-        case "stop":
-            if not services.stop_round(experiment, actor=actor):
-                raise InputError(_("Nothing is running"))
-            return _("Stopping; what is finished is kept")
-        case "resume":
-            stage = services.resume_round(experiment, actor=actor)
-            return _("Resumed at %(stage)s") % {"stage": stage.get_kind_display()}
-        case "pause" | "unpause":
-            services.pause_after_stage(experiment, action == "pause", actor=actor)
-            if action == "pause":
-                return _("Pauses after this stage")
-            return _("Does not pause")
-        case _:
-            services.set_rounds_planned(experiment, experiment.rounds_planned + 1, actor=actor)
-            return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}

@@ -9,8 +9,10 @@ from intraskill_web.gates.models import GateRun
 from intraskill_web.ledger.models import Candidate
 from intraskill_web.skills.publish import title_of
 from trainer.gate.pool import load_pool
+from trainer.skills.bank import load_bank
 
 POOLED = "pooled"
+ADOPTED, NOT_ADOPTED = "selected", "not_adopted"
 
 
 def publish_candidates(round_: Round, path: Path) -> int:
@@ -31,6 +33,17 @@ def publish_candidates(round_: Round, path: Path) -> int:
             },
         )
     return len(pool.candidates)
+
+
+def publish_untested(round_: Round, bank: Path) -> dict[str, int]:
+    """Where no gate was: candidates that the bank took in, and those it did not; their numbers."""
+    adopted = {
+        str(chunk.metadata.get("selected_intervention_id")) for chunk in load_bank(bank).chunks
+    }
+    rows = Candidate.objects.filter(round=round_)
+    rows.exclude(candidate_id__in=adopted).update(status=NOT_ADOPTED)
+    taken = rows.filter(candidate_id__in=adopted).update(status=ADOPTED)
+    return {"selected": len(load_bank(bank).chunks), "adopted": taken}
 
 
 def publish_results(gate: GateRun) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.publish import publish_candidates
 from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.common import policy
+from trainer.analyst.settings import AnalystSettings
 from trainer.config import AnalystConfig
 from trainer.files import read_json
 
@@ -68,6 +70,12 @@ def _history(plan: RoundPlan) -> Path | None:
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """The pool and what it was made from."""
     return (pool(plan), folder(plan) / "analysis_summary.json")
+
+
+def without(plan: RoundPlan) -> RoundPlan:
+    """The stage without an analyst: a pool of the bank as it is, and no candidates."""
+    config = plan.config.model_copy(update={"analyst": AnalystSettings(kind="none")})
+    return replace(plan, config=config)
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:

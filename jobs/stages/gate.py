@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from intraskill_web.experiments.models import Stage
 from intraskill_web.gates.publish import publish_gate
-from intraskill_web.ledger.publish import publish_results
+from intraskill_web.ledger.publish import publish_results, publish_untested
 from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.analyse import pool
 from jobs.stages.common import policy
+from trainer.files import write_bytes, write_json
 from trainer.gate.config import GateConfig
+from trainer.gate.pool import load_pool
+from trainer.gate.untested import accepted
+from trainer.skills.bank import load_bank
 
 
 def folder(plan: RoundPlan) -> Path:
@@ -20,7 +25,9 @@ def folder(plan: RoundPlan) -> Path:
 
 
 def needs(plan: RoundPlan) -> tuple[Path, ...]:
-    """The pool, the bare run and the checkpoint that made it."""
+    """The pool, the bare run and the checkpoint that made it; without a test the pool alone."""
+    if plan.config.gate.mode != "test":
+        return (pool(plan),)
     return (
         pool(plan),
         plan.folder / "validate" / "bare" / "summary.json",
@@ -28,9 +35,21 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
     )
 
 
-def commands(plan: RoundPlan) -> tuple[Command, ...]:
-    """One command: ``gate run``."""
+def prepare(plan: RoundPlan) -> None:
+    """Where nothing is tested, the next bank is this one, or this one with the whole pool."""
     settings = plan.config.gate
+    if settings.mode == "keep":
+        write_bytes(plan.selected_bank, plan.bank.read_bytes())
+    elif settings.mode == "accept" and pool(plan).exists():
+        bank, found = load_bank(plan.bank), load_pool(pool(plan))
+        write_json(plan.selected_bank, accepted(found, bank, budget=settings.active_skill_budget))
+
+
+def commands(plan: RoundPlan) -> tuple[Command, ...]:
+    """One command: ``gate run``; none where nothing is tested."""
+    settings = plan.config.gate
+    if settings.mode != "test":
+        return ()
     tasks = settings.tasks or plan.config.evaluation.bare_tasks
     config = GateConfig(
         stage="gate",
@@ -55,6 +74,8 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """Contributions with their inference, the selected bank and the gate's manifest."""
+    if plan.config.gate.mode != "test":
+        return (plan.selected_bank,)
     return (
         folder(plan) / "contributions.json",
         folder(plan) / "inference.json",
@@ -63,8 +84,16 @@ def yields(plan: RoundPlan) -> tuple[Path, ...]:
     )
 
 
+def without(plan: RoundPlan) -> RoundPlan:
+    """The stage without a gate: the bank as it was."""
+    settings = plan.config.gate.model_copy(update={"mode": "keep"})
+    return replace(plan, config=plan.config.model_copy(update={"gate": settings}))
+
+
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
     """Rows of the gate and its contributions; candidates learn what became of them."""
+    if plan.config.gate.mode != "test":
+        return publish_untested(stage.round, plan.selected_bank) | {"mode": plan.config.gate.mode}
     gate = publish_gate(stage.round, folder(plan), run=plan.run)
     publish_results(gate)
     return {

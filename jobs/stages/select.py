@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def needs(plan: RoundPlan) -> tuple[Path, ...]:
 
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """Nothing, except in the last round: both arms on the test split."""
-    if not plan.is_last:
+    if not plan.ends_with_test:
         return ()
     tasks = plan.config.evaluation.test_tasks
     return (
@@ -34,7 +35,12 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:
     """The summaries of the test, if there was one."""
-    return summaries(plan.folder / "test") if plan.is_last else ()
+    return summaries(plan.folder / "test") if plan.ends_with_test else ()
+
+
+def without(plan: RoundPlan) -> RoundPlan:
+    """The stage without the test."""
+    return replace(plan, plays_test=False)
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
@@ -49,6 +55,6 @@ def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
         "bank_size": version.entries.count(),
         "next_round": None if plan.is_last else plan.number + 1,
     }
-    if plan.is_last:
+    if plan.ends_with_test:
         outcome["test"] = scores(round_, plan, plan.folder / "test", step=plan.last_step)
     return outcome

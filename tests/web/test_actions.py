@@ -12,6 +12,8 @@ from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, new_attempt, refresh_round
 from jobs.transitions import State
 
+ALWAYS = {"extend", "until", "hold"}
+
 
 @pytest.fixture
 def experiment(db: None) -> Experiment:
@@ -79,14 +81,14 @@ def test_a_viewer_sees_the_buttons_greyed_with_the_reason(experiment: Experiment
 def test_before_the_first_round_only_starting_and_planning_are_legal(
     experiment: Experiment,
 ) -> None:
-    assert enabled(experiment) == {"start", "extend"}
+    assert enabled(experiment) == {"start", "change", *ALWAYS}
     assert shown(experiment)["stop"][1] == "Nothing is running"
     assert shown(experiment)["resume"][1] == "No round has begun"
 
 
 def test_while_a_stage_runs_it_can_be_stopped_and_paused(experiment: Experiment) -> None:
     running(experiment)
-    assert enabled(experiment) == {"stop", "pause", "extend"}
+    assert enabled(experiment) == {"stop", "pause", *ALWAYS}
     assert shown(experiment)["resume"][1] == "Freeze is running; stop it first"
     assert shown(experiment)["pause"][1] == "Holds before train"
 
@@ -103,15 +105,15 @@ def test_a_stage_that_ended_badly_can_be_resumed(experiment: Experiment, state: 
     if state is State.STOPPED:
         move(attempt, State.STOPPING)
     move(attempt, state)
-    assert enabled(experiment) == {"resume", "extend"}
+    assert enabled(experiment) == {"resume", "change", *ALWAYS}
     assert shown(experiment)["start"][1] == "Needs a finished round 0"
 
 
 def test_after_a_finished_round_the_next_can_start(experiment: Experiment) -> None:
     finish(new_round(experiment, 0))
-    assert enabled(experiment) == {"start", "extend"}
+    assert enabled(experiment) == {"start", "change", *ALWAYS}
     finish(new_round(experiment, 1))
-    assert enabled(experiment) == {"extend"}
+    assert enabled(experiment) == ALWAYS
     assert shown(experiment)["start"][1] == "All 2 planned rounds have begun"
 
 

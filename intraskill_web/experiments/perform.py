@@ -1,0 +1,87 @@
+"""Doing what a button or a program asks for: one function an action, each returns what to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from intraskill_web.experiments import services
+from intraskill_web.experiments.models import Experiment
+from trainer.errors import InputError
+
+Act = Callable[[Experiment, HttpRequest], str]
+
+
+def perform(experiment: Experiment, action: str, request: HttpRequest) -> str:
+    """Carry the action out as the user of the request. Raises InputError when it is refused."""
+    return PERFORM[action](experiment, request)
+
+
+def _start(experiment: Experiment, request: HttpRequest) -> str:
+    round_ = services.start_round(experiment, actor=_actor(request))
+    return _("Round %(n)d starts") % {"n": round_.number}
+
+
+def _stop(experiment: Experiment, request: HttpRequest) -> str:
+    if not services.stop_round(experiment, actor=_actor(request)):
+        raise InputError(_("Nothing is running"))
+    return _("Stopping; what is finished is kept")
+
+
+def _resume(experiment: Experiment, request: HttpRequest) -> str:
+    stage = services.resume_round(experiment, actor=_actor(request))
+    return _("Resumed at %(stage)s") % {"stage": stage.get_kind_display()}
+
+
+def _pause(experiment: Experiment, request: HttpRequest) -> str:
+    services.pause_after_stage(experiment, True, actor=_actor(request))
+    return _("Pauses after this stage")
+
+
+def _unpause(experiment: Experiment, request: HttpRequest) -> str:
+    services.pause_after_stage(experiment, False, actor=_actor(request))
+    return _("Does not pause")
+
+
+def _extend(experiment: Experiment, request: HttpRequest) -> str:
+    rounds = experiment.rounds_planned + 1
+    services.set_rounds_planned(experiment, rounds, actor=_actor(request))
+    return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}
+
+
+def _until(experiment: Experiment, request: HttpRequest) -> str:
+    services.continue_until(experiment, _rounds(request), actor=_actor(request))
+    return _("Goes on until %(n)d rounds are done") % {"n": experiment.rounds_planned}
+
+
+def _hold(experiment: Experiment, request: HttpRequest) -> str:
+    services.hold_after_round(experiment, actor=_actor(request))
+    return _("Waits for you after each round")
+
+
+def _rounds(request: HttpRequest) -> int:
+    text = request.POST.get("rounds", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise InputError(
+            _("Give a whole number"), field="rounds", value=text, remedy=_("How many in all")
+        )
+    return int(text)
+
+
+def _actor(request: HttpRequest) -> Any:
+    return request.user
+
+
+PERFORM: dict[str, Act] = {
+    "start": _start,
+    "stop": _stop,
+    "resume": _resume,
+    "pause": _pause,
+    "unpause": _unpause,
+    "extend": _extend,
+    "until": _until,
+    "hold": _hold,
+}

@@ -1,0 +1,113 @@
+"""The pages for going on otherwise: the difference is seen before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from intraskill_web.experiments.flow import new_round
+from intraskill_web.experiments.models import Attempt, Experiment, Round
+from intraskill_web.experiments.moves import move, new_attempt
+from jobs.transitions import State
+from tests.web.html import Page
+from trainer.config import ExperimentConfig
+
+NEXT = "/experiments/mine/next/"
+
+
+@pytest.fixture
+def experiment(db: None, home: Path) -> Experiment:
+    config = ExperimentConfig.model_validate(
+        {"name": "mine", "start": {"skillbank": "/s0.json", "checkpoint": "/checkpoint"}}
+    )
+    return Experiment.objects.create(
+        name="mine", rounds_planned=2, config=config.model_dump(mode="json")
+    )
+
+
+@pytest.fixture
+def failed(experiment: Experiment) -> Attempt:
+    attempt = new_attempt(new_round(experiment, 0).stages.get(kind="analyse"))
+    move(attempt, State.STARTING)
+    move(attempt, State.FAILED)
+    attempt.stage.round.stages.filter(position__lt=attempt.stage.position).update(
+        state=State.SUCCEEDED
+    )
+    return attempt
+
+
+def text_of(answer: object) -> str:
+    return answer.content.decode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "path", [NEXT, "/experiments/mine/rounds/0/stages/analyse/retry/",
+             "/experiments/mine/rounds/0/stages/analyse/skip/"],
+)  # fmt: skip
+def test_viewers_may_not_rework(failed: Attempt, viewer_client: Client, path: str) -> None:
+    assert viewer_client.get(path).status_code == 403
+    assert viewer_client.post(path).status_code == 403
+
+
+def test_a_change_starts_only_after_its_difference_was_seen(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    assert "skill_free_probability: 0.2" in text_of(operator_client.get(NEXT))
+    changed = {"config": "curriculum: {rho_max: 0.7}"}
+    shown = operator_client.post(NEXT, changed)
+    assert shown.status_code == 200 and not Round.objects.exists()
+    page = text_of(shown)
+    assert ">curriculum.rho_max<" in page and "<del>0.9</del>" in page and "<ins>0.7</ins>" in page
+    assert Page(page).policy_faults() == []
+    forged = operator_client.post(NEXT, {**changed, "seen": "0" * 64})
+    assert forged.status_code == 200 and not Round.objects.exists()
+    seen = shown.context["draft"].seen
+    done = operator_client.post(NEXT, {**changed, "seen": seen})
+    assert done["Location"] == "/experiments/mine/rounds/0/"
+    assert Round.objects.get().config["curriculum"]["rho_max"] == 0.7
+
+
+def test_a_wrong_value_is_shown_beside_its_field(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    answer = operator_client.post(NEXT, {"config": "curriculum: {rho_max: 7}"})
+    assert answer.status_code == 409
+    assert "curriculum.rho_max" in text_of(answer) and "less than or equal to 1" in text_of(answer)
+    assert "rho_max: 7" in text_of(answer), "what was typed is kept"
+
+
+def test_a_program_sends_its_values_at_once_and_gets_the_status(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    answer = operator_client.post(f"{NEXT}?format=json", {"config": '{"gate": {"mode": "keep"}}'})
+    assert answer.json()["ok"] and answer.json()["stages"][0]["stage"] == "freeze"
+    refused = operator_client.post(f"{NEXT}?format=json", {"config": "{}"})
+    assert refused.status_code == 409 and "round 0 is running" in refused.json()["error"]
+
+
+def test_a_failed_stage_offers_changes_and_skipping(
+    failed: Attempt, operator_client: Client
+) -> None:
+    page = text_of(operator_client.get("/experiments/mine/rounds/0/"))
+    assert "/experiments/mine/rounds/0/stages/analyse/retry/" in page
+    assert "/experiments/mine/rounds/0/stages/analyse/skip/" in page
+    address = "/experiments/mine/rounds/0/stages/analyse/skip/"
+    assert operator_client.post(address, {"reason": " "}).status_code == 409
+    done = operator_client.post(address, {"reason": "no endpoint tonight"})
+    assert done.status_code == 302
+    latest = Attempt.objects.latest("pk")
+    assert (latest.number, latest.skip_reason) == (2, "no endpoint tonight")
+
+
+def test_an_action_answers_a_program_with_the_rounds_status(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    answer = operator_client.post("/experiments/mine/actions/start/?format=json").json()
+    assert {"ok", "experiment", "round", "state", "stages"} <= set(answer)
+    assert {"stage", "state", "attempt", "done", "total", "eta_seconds"} <= set(answer["stages"][0])
+    bad = operator_client.post("/experiments/mine/actions/until/?format=json", {"rounds": "x"})
+    assert bad.status_code == 409 and "whole number" in bad.json()["error"]
+    operator_client.post("/experiments/mine/actions/until/", {"rounds": "5"})
+    assert Experiment.objects.get().rounds_planned == 5
