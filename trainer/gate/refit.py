@@ -127,18 +127,11 @@ def fit_standard(gate: FinishedGate) -> Fit:
         return estimate(pairs(gate), minimum_adjusting=gate.settings.minimum_adjusting)
     masks = np.array([row["mask"] for row in gate.rows], dtype=np.float64)
     bare = scores(gate, gate.rows, bare=True)[:, -1]
-    k = masks.shape[1]
-    adjusted = np.column_stack([masks, np.ones(len(masks))])
+    adjusting = [np.ones(len(masks))]
     if np.ptp(bare) > 0:
-        adjusted = np.column_stack([adjusted, bare - bare.mean()])
-    fit = least_squares(adjusted, scores(gate, gate.rows))
-    return Fit(
-        beta=fit.beta[:k],
-        covariance=fit.covariance[:, :k, :k],
-        residuals=fit.residuals,
-        leverage=fit.leverage,
-        degrees_of_freedom=fit.degrees_of_freedom,
-    )
+        adjusting.append(bare - bare.mean())
+    X = np.column_stack([masks, *adjusting])
+    return least_squares(X, scores(gate, gate.rows)).first(masks.shape[1])
 
 
 def difference_sd(gate: FinishedGate) -> float:

@@ -20,7 +20,7 @@ Specification: gate-analysis.md §§6, 16.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ class Fit:
         """HC3 standard errors."""
         diagonal = np.diagonal(self.covariance, axis1=1, axis2=2)
         return np.asarray(np.sqrt(np.maximum(diagonal, 0.0)).T)
+
+    def first(self, k: int) -> Fit:
+        """The same fit, reported for its first k columns: what follows only adjusts."""
+        return replace(self, beta=self.beta[:k], covariance=self.covariance[:, :k, :k])
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Lower and upper ends of the t intervals."""

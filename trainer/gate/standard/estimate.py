@@ -113,18 +113,9 @@ def headroom(pairs: Pairs, minimum: int) -> Array:
 
 
 def estimate(pairs: Pairs, *, minimum_adjusting: int) -> Fit:
-    """Fit all outcomes; ``beta`` and ``covariance`` are reduced to the k columns of the design."""
-    k = len(pairs.columns)
-    fit = least_squares(
-        np.column_stack([pairs.signs, headroom(pairs, minimum_adjusting)]), pairs.gains
-    )
-    return Fit(
-        beta=fit.beta[:k],
-        covariance=fit.covariance[:, :k, :k],
-        residuals=fit.residuals,
-        leverage=fit.leverage,
-        degrees_of_freedom=fit.degrees_of_freedom,
-    )
+    """Fit all outcomes (n, m) on Z, adjusted for the bare outcome; reported for Z's k columns."""
+    X = np.column_stack([pairs.signs, headroom(pairs, minimum_adjusting)])
+    return least_squares(X, pairs.gains).first(len(pairs.columns))
 
 
 @dataclass(frozen=True, slots=True)
