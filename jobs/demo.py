@@ -28,14 +28,18 @@ def configuration(
     rounds: int | None = None,
     threads: int | None = None,
     profile: str | None = None,
+    path: Path | None = None,
 ) -> ExperimentConfig:
-    """The demo's settings, or the tiny ones of ``quick``; seed, length and gate may be others."""
+    """The demo's settings, the tiny ones of ``quick``, or those of the file ``path``; seed, length
+    and gate may be others."""
+    _require(not (quick and path), "--quick", True, "Leave it out: --config names the settings")
     _require(rounds is None or rounds >= 1, "--rounds", rounds, "Run at least one round")
     _require(seed is None or seed >= 0, "--seed", seed, "Give a number from 0 on")
     _require(threads is None or threads >= 1, "--threads", threads, "Give at least one thread")
-    name = QUICK if quick else DEMO
-    path = Path(settings.BASE_DIR) / "configs" / "mini" / f"{name}.yaml"
+    shipped = Path(settings.BASE_DIR) / "configs" / "mini"
+    path = path or shipped / f"{QUICK if quick else DEMO}.yaml"
     config = load_config(path, ExperimentConfig)
+    name = config.name
     if seed is not None:
         config = config.with_seed(seed)
         name = f"{name}-{seed}"
@@ -52,7 +56,7 @@ def configuration(
 
 def _require(met: bool, field: str, value: int | None, remedy: str) -> None:
     if not met:
-        raise InputError("out of range", field=field, value=value, remedy=remedy)
+        raise InputError("cannot be used", field=field, value=value, remedy=remedy)
 
 
 def _threads(quick: bool) -> int:

@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -204,23 +205,15 @@ def test_tasks_are_evaluated_bare_and_masked_by_the_command_a_stage_starts(folde
             {"provider": "assigned", "bank": bank, "assignment": assignment},
         ),
     ]
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "jobs.launchers.with_server"),
-            *("--export", str(exports["real"]), "--state", str(folder / "stage.json")),
-            *("--served-name", "small", "--port", str(port), "--python", PYTHON),
-            *("--mem-fraction", "0.2", "--tool-call-parser", "qwen", "--reasoning-parser", ""),
-            *(f"--extra={text}" for text in CPU),
-            *("--", sys.executable, "-m", "trainer", "evaluate", "run", *map(str, configs)),
-        ],
-        cwd=ROOT,
-        env={**os.environ, **ENVIRONMENT},
-        capture_output=True,
-        text=True,
-        timeout=1500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    argv = [
+        *(sys.executable, "-m", "jobs.launchers.with_server"),
+        *("--export", str(exports["real"]), "--state", str(folder / "stage.json")),
+        *("--served-name", "small", "--port", str(port), "--python", PYTHON),
+        *("--mem-fraction", "0.2", "--tool-call-parser", "qwen", "--reasoning-parser", ""),
+        *(f"--extra={text}" for text in CPU),
+        *("--", sys.executable, "-m", "trainer", "evaluate", "run", *map(str, configs)),
+    ]
+    results = run_as_a_stage(argv, folder)
     weights = read_json(exports["real"] / "export.json")["weights_sha256"]
     shown = {}
     for name in ("bare", "masked"):
@@ -232,7 +225,28 @@ def test_tasks_are_evaluated_bare_and_masked_by_the_command_a_stage_starts(folde
         shown[name] = [[c["skill_id"] for c in trace["selected_skills"]] for trace in traces]
     assert shown == {"bare": [[], []], "masked": [["chunk-a"], ["chunk-b"]]}
     assert not answers(f"http://127.0.0.1:{port}")
-    assert json.loads(done.stdout.splitlines()[-1])["status"] == "complete"
+    assert json.loads(results.splitlines()[-1])["status"] == "complete"
+
+
+def run_as_a_stage(argv, folder):
+    """Start a command as the queue's runner does, under a keeper, and wait for its word."""
+    log, results, ended = folder / "stage.log", folder / "stage.out", folder / "stage.exit"
+    ref = process.start(
+        argv,
+        cwd=ROOT,
+        log=log,
+        results=results,
+        exit_file=ended,
+        register=lambda _: None,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    deadline = time.monotonic() + 1500
+    while process.is_alive(ref) and time.monotonic() < deadline:
+        process.reap(ref)
+        time.sleep(0.5)
+    found = process.exit_of(ended)
+    assert found is not None and found.code == 0, log.read_text()[-4000:]
+    return results.read_text()
 
 
 def val_tasks():

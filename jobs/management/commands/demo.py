@@ -41,6 +41,7 @@ class Command(JsonCommand):
         parser.add_argument("--rounds", type=int, help="default: what the configuration says")
         parser.add_argument("--seed", type=int)
         parser.add_argument("--quick", action="store_true", help="a tiny round, for tests")
+        parser.add_argument("--config", type=Path, help="other settings, e.g. with an analyst")
         parser.add_argument(
             "--profile", choices=("published", "standard"), help="of the gate (default: as above)"
         )
@@ -55,6 +56,7 @@ class Command(JsonCommand):
             rounds=options["rounds"],
             threads=options["threads"],
             profile=options["profile"],
+            path=options["config"],
         )
         if not options["wait"]:
             if instance.running(Path(settings.INTRASKILL_HOME)) is None:
