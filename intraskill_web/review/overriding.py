@@ -22,6 +22,7 @@ from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.skills.bank import bank_document, load_bank, parse_bank
+from trainer.skills.curriculum import HELD
 from trainer.skills.types import Chunk
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Choice:
     title: str
     content: str
     kept: bool  # in the version the override starts from
+    effect: float | None = None  # as a gate measured it
 
     @property
     def content_sha256(self) -> str:
@@ -50,15 +52,18 @@ class Choice:
 def choices(base: SkillVersion) -> list[Choice]:
     """The version's own texts in order, then others of the experiment: former texts, candidates."""
     entries = base.entries.select_related("revision").order_by("order")
-    own = [e.revision for e in entries]
-    made = [Choice(f"r{r.pk}", r.skill_id, r.title, r.content, True) for r in own]
+    made = [
+        Choice(f"r{e.revision.pk}", *_text(e.revision), kept=True, effect=e.effect) for e in entries
+    ]
     seen = {(c.skill_id, c.content) for c in made}
     former = ChunkRevision.objects.filter(experiment=base.experiment).exclude(content="")
     proposed = Candidate.objects.filter(experiment=base.experiment).exclude(content="")
     others = [
-        *(Choice(f"r{r.pk}", r.skill_id, r.title, r.content, False) for r in former[:MOST]),
+        *(Choice(f"r{r.pk}", *_text(r), kept=False) for r in former[:MOST]),
         *(
-            Choice(f"c{c.pk}", c.target_chunk_id or c.candidate_id, c.title, c.content, False)
+            Choice(
+                f"c{c.pk}", c.target_chunk_id or c.candidate_id, c.title, c.content, False, c.effect
+            )
             for c in proposed.order_by("-round__number", "rank")[:MOST]
         ),
     ]
@@ -133,8 +138,17 @@ def _chunks_of(base: SkillVersion) -> dict[str, Chunk]:
     return {chunk.content_sha256: chunk for chunk in load_bank(path).chunks}
 
 
+def _text(revision: ChunkRevision) -> tuple[str, str, str]:
+    return revision.skill_id, revision.title, revision.content
+
+
 def _chunk(choice: Choice) -> Chunk:
-    return Chunk(choice.skill_id, choice.content, VERSION, {"title": choice.title})
+    """A text that no bank holds; without a positive effect it trains like one that is held."""
+    effect = choice.effect or 0.0
+    metadata = {"title": choice.title, "estimated_effect": effect}
+    if effect <= 0:
+        metadata["validation_result"] = HELD
+    return Chunk(choice.skill_id, choice.content, VERSION, metadata)
 
 
 def _refuse(known: Sequence[Choice], chosen: Sequence[Choice]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.skills import chunk_views, views
+from intraskill_web.skills import chunk_views, internalisation_views, mask_views, views
 
 app_name = "skills"
 urlpatterns: list[URLPattern] = [
@@ -20,5 +20,11 @@ urlpatterns: list[URLPattern] = [
         {"kind": "skill.md"},
         name="markdown_file",
     ),
+    path(
+        "experiments/<slug:name>/internalisation/",
+        internalisation_views.internalisation,
+        name="internalisation",
+    ),
+    path("experiments/<slug:name>/rounds/<int:number>/masks/", mask_views.masks, name="masks"),
     path("experiments/<slug:name>/chunks/<path:skill_id>/", chunk_views.chunk_detail, name="chunk"),
 ]

@@ -17,6 +17,7 @@ from tests.web.factories import Made
 from tests.web.html import Page
 from trainer.errors import InputError
 from trainer.skills.bank import load_bank
+from trainer.skills.curriculum import build_curriculum
 
 GATE = "/experiments/demo/rounds/0/gate/"
 CHUNK = "/experiments/demo/chunks/budget/"
@@ -134,6 +135,9 @@ def test_an_override_is_a_marked_version_with_a_bank_of_its_own(
     assert bank.bank_sha256 == made_one.bank_sha256
     assert "budget" not in [c.skill_id for c in bank.chunks]
     assert bank.metadata["reason"] == made_one.reason
+    build_curriculum(
+        bank, round_id="round-000", skill_free_probability=0.2, rho_min=0.2, rho_max=0.9
+    )  # a new experiment can train with it
     address = f"/experiments/demo/overrides/{made_one.pk}/"
     twin = operator_client.get(f"{address}?format=json").json()
     assert [c for c in twin["changes"] if c["change"] == "retired"] == [

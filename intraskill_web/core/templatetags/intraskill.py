@@ -48,6 +48,12 @@ def interval(value: Any, places: int = 3) -> str:
 
 
 @register.filter
+def rates(value: tuple[float, float] | None, places: int = 3) -> str:
+    """The interval of a rate: ``[0.71, 0.78]``; empty when there is none."""
+    return f"[{value[0]:.{places}f}, {value[1]:.{places}f}]" if value else ""
+
+
+@register.filter
 def change_word(change: str) -> str:
     """What became of a chunk between two versions, in a word."""
     return word(CHANGES, change)

@@ -1,0 +1,239 @@
+"""How far skills have moved into the weights: what still changes when the skill is in the prompt.
+
+Of each checkpoint: success without a chunk (skill-free), success with them (assisted), and their
+difference on the tasks that both played, with Newcombe's interval for paired proportions
+(trainer/compare/paired.py). A gap near zero with a narrow interval is what internalised means.
+In training, the same two treatments by round: groups are the unit, because siblings share a task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Avg, Case, FloatField, Value, When
+
+from intraskill_web.charts.rows import ForestScale, forest_axis, forest_row
+from intraskill_web.charts.svg import Markup
+from intraskill_web.core import formats
+from intraskill_web.episodes.links import episodes_url
+from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments.checkpoints import score_episodes
+from intraskill_web.experiments.models import CheckpointScore, Experiment
+from intraskill_web.monitoring.statistics import Z95, wilson
+from trainer.compare.paired import Transitions, newcombe
+
+ARMS = ("full", "masked")
+PURPOSES = ("baseline", "bare", "full", "masked", "test")
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Success of one arm of one checkpoint, with Wilson's interval."""
+
+    success: float
+    n: int
+    href: str
+
+    @property
+    def interval(self) -> Interval:
+        """95 %."""
+        return wilson(round(self.success * self.n), self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Assisted minus skill-free. ``paired`` is None where the episodes are not here: then the
+    difference is that of two rates and the interval treats them as independent.
+    """
+
+    value: float
+    interval: Interval
+    paired: Transitions | None
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint on one split, assisted by the full skill or by a gate's masks."""
+
+    step: int
+    split: str
+    arm: str
+    bare: Arm
+    assisted: Arm
+    gap: Gap
+    drawing: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """One round of training: mean success of skill-free and of assisted groups, and their gap."""
+
+    round: int
+    free: float
+    free_groups: int
+    assisted: float
+    assisted_groups: int
+    gap: float
+    interval: Interval
+    free_href: str
+    assisted_href: str
+    drawing: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Internalisation:
+    """What the page shows."""
+
+    checkpoints: list[Checkpoint]
+    axis: Markup | None
+    training: list[Training]
+    training_axis: Markup | None
+
+
+def build(experiment: Experiment) -> Internalisation:
+    """Three queries: scores, evaluation outcomes, groups of training."""
+    scores = CheckpointScore.objects.filter(experiment=experiment).select_related("round")
+    arms: dict[tuple[str, int], dict[str, CheckpointScore]] = {}
+    for score in scores.order_by("step"):
+        arms.setdefault((score.split, score.step), {})[score.arm] = score
+    outcomes = _outcomes(experiment)
+    found = []
+    for (_split, _step), by_arm in sorted(arms.items(), key=lambda i: (i[0][0] == "test", i[0][1])):
+        for arm in ARMS:
+            if "bare" in by_arm and arm in by_arm:
+                found.append(
+                    (by_arm["bare"], by_arm[arm], _gap(by_arm["bare"], by_arm[arm], outcomes))
+                )
+    scale = ForestScale.holding([e for _b, _a, gap in found for e in (*gap.interval, gap.value)])
+    rows = [_checkpoint(experiment, *item, scale) for item in found]
+    trained = _training(experiment)
+    reach = ForestScale.holding([e for t in trained for e in (t["gap"], *t["interval"])])
+    return Internalisation(
+        checkpoints=rows,
+        axis=forest_axis(scale) if rows else None,
+        training=[_trained(item, reach) for item in trained],
+        training_axis=forest_axis(reach) if trained else None,
+    )
+
+
+def _outcomes(experiment: Experiment) -> dict[tuple[int, str, str], dict[tuple[int, int], bool]]:
+    """Successes of scored evaluation episodes by (round, purpose, arm), then task and sample."""
+    found: dict[tuple[int, str, str], dict[tuple[int, int], bool]] = {}
+    rows = Episode.objects.filter(
+        experiment=experiment,
+        purpose__in=("baseline", "bare", "full", "masked", "test"),
+        scored=True,
+    ).values_list("round_id", "purpose", "arm", "task_id", "sample_id", "success")
+    for round_id, purpose, arm, task, sample, success in rows.iterator():
+        found.setdefault((round_id, purpose, arm), {})[task, sample] = bool(success)
+    return found
+
+
+def _gap(
+    bare: CheckpointScore,
+    assisted: CheckpointScore,
+    outcomes: Mapping[tuple[int, str, str], Mapping[tuple[int, int], bool]],
+) -> Gap:
+    first, second = (outcomes.get(_key(score), {}) for score in (bare, assisted))
+    shared = first.keys() & second.keys()
+    if shared:
+        table = Transitions(
+            gain=sum(not first[k] and second[k] for k in shared),
+            loss=sum(first[k] and not second[k] for k in shared),
+            both=sum(first[k] and second[k] for k in shared),
+            neither=sum(not first[k] and not second[k] for k in shared),
+        )
+        return Gap((table.gain - table.loss) / table.n, newcombe(table), table, table.n)
+    value = assisted.success - bare.success
+    (low_b, high_b), (low_a, high_a) = (
+        wilson(round(s.success * s.n), s.n) for s in (bare, assisted)
+    )
+    down = math.hypot(assisted.success - low_a, high_b - bare.success)
+    up = math.hypot(high_a - assisted.success, bare.success - low_b)
+    return Gap(value, (value - down, value + up), None, 0)
+
+
+def _key(score: CheckpointScore) -> tuple[int, str, str]:
+    purpose = "test" if score.split == "test" else "baseline" if score.step == 0 else score.arm
+    return score.round_id, purpose, score.arm
+
+
+def _checkpoint(
+    experiment: Experiment,
+    bare: CheckpointScore,
+    assisted: CheckpointScore,
+    gap: Gap,
+    scale: ForestScale,
+) -> Checkpoint:
+    def arm(score: CheckpointScore) -> Arm:
+        href = score_episodes(experiment.name, score.round.number, score)
+        return Arm(score.success, score.n, href)
+
+    label = f"{formats.effect(gap.value)} {formats.interval(*gap.interval)}"
+    return Checkpoint(
+        step=bare.step,
+        split=bare.split,
+        arm=assisted.arm,
+        bare=arm(bare),
+        assisted=arm(assisted),
+        gap=gap,
+        drawing=forest_row(scale, gap.value, gap.interval, "selected", label, height=28),
+    )
+
+
+def _training(experiment: Experiment) -> list[dict[str, Any]]:
+    """Per round: the mean over groups of each treatment's success, the gap and its interval."""
+    success = Case(
+        When(success=True, then=Value(1.0)), default=Value(0.0), output_field=FloatField()
+    )
+    rows = (
+        Episode.objects.filter(experiment=experiment, purpose="train", scored=True)
+        .values("round__number", "group_index", "treatment_mode")
+        .annotate(mean=Avg(success))
+        .values_list("round__number", "treatment_mode", "mean")
+    )
+    rates: dict[int, dict[bool, list[float]]] = {}
+    for number, mode, mean in rows:
+        rates.setdefault(number, {True: [], False: []})[mode == "skill_free"].append(mean)
+    made = []
+    for number in sorted(rates):
+        free, assisted = rates[number][True], rates[number][False]
+        if len(free) < 2 or len(assisted) < 2:
+            continue
+        a, b = _mean(free), _mean(assisted)
+        half = Z95 * math.sqrt(_variance(free) / len(free) + _variance(assisted) / len(assisted))
+        query = {"experiment": experiment.name, "round": number, "purpose": "train"}
+        made.append(
+            {
+                "round": number,
+                "free": a,
+                "free_groups": len(free),
+                "assisted": b,
+                "assisted_groups": len(assisted),
+                "gap": b - a,
+                "interval": (b - a - half, b - a + half),
+                "free_href": episodes_url(**query, treatment="skill_free"),
+                "assisted_href": episodes_url(**query, treatment="assisted"),
+            }
+        )
+    return made
+
+
+def _trained(item: Mapping[str, Any], scale: ForestScale) -> Training:
+    label = f"{formats.effect(item['gap'])} {formats.interval(*item['interval'])}"
+    drawing = forest_row(scale, item["gap"], item["interval"], "selected", label, height=28)
+    return Training(**item, drawing=drawing)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _variance(values: Sequence[float]) -> float:
+    middle = _mean(values)
+    return sum((v - middle) ** 2 for v in values) / (len(values) - 1)
