@@ -91,11 +91,12 @@ def hosts_up() -> list[str]:
 
 def _lease(host: str, attempt: Attempt) -> bool:
     """Take the host's lease for the attempt; a host without GPUs has nothing to lease."""
-    free = Host.objects.filter(Q(lease=None) | Q(lease=attempt), name=host)
-    if free.exclude(gpus=[]).update(lease=attempt, leased_at=timezone.now()):
-        Host.objects.filter(lease=attempt).exclude(name=host).update(lease=None)
-        return True
-    return not Host.objects.filter(name=host).exclude(gpus=[]).exists()
+    with_gpus = Host.objects.filter(name=host).exclude(gpus=[])
+    free = with_gpus.filter(Q(lease=None) | Q(lease=attempt))
+    if not free.exists():
+        return not with_gpus.exists()
+    Host.objects.filter(lease=attempt).exclude(name=host).update(lease=None)  # it moves here
+    return bool(free.update(lease=attempt, leased_at=timezone.now()))
 
 
 def release(attempt: Attempt) -> bool:

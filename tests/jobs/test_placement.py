@@ -1,0 +1,220 @@
+"""Which host an attempt goes to, who holds a host's GPUs, and who gets them next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.moves import move
+from intraskill_web.experiments.services import start_round, stop_round
+from jobs import placement, queue, reconcile
+from jobs.models import Host
+from jobs.transitions import State
+
+Jobs = list[tuple[int, str]]
+GPU = {"index": 0, "name": "H200", "memory_bytes": 2**37, "used_bytes": 0}
+
+
+def host(name: str, *, gpus: int = 1, seen: timedelta = timedelta(0), **fields: Any) -> Host:
+    return Host.objects.create(
+        name=name,
+        gpus=[GPU] * gpus,
+        workers=[{"name": f"{name}.1", "pid": 1, "started": "x", "queues": []}],
+        seen_at=timezone.now() - seen,
+        **fields,
+    )
+
+
+def another(name: str, **fields: Any) -> Experiment:
+    return Experiment.objects.create(name=name, rounds_planned=2, **fields)
+
+
+@pytest.fixture
+def experiments(transactional_db: None, home: Path, handed_in: Jobs) -> list[Experiment]:
+    return [another("one"), another("two")]
+
+
+def attempt_of(experiment: Experiment) -> Attempt:
+    return Attempt.objects.filter(stage__round__experiment=experiment).latest("pk")
+
+
+def end(attempt: Attempt, state: State = State.FAILED) -> None:
+    for step in (State.STARTING, State.RUNNING, state):
+        assert move(attempt, step)
+
+
+def test_of_two_that_want_one_gpu_the_second_waits_and_follows(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    gpu = host("gpu-1")
+    for experiment in experiments:
+        start_round(experiment)
+    first, second = (attempt_of(e) for e in experiments)
+    gpu.refresh_from_db()
+    assert gpu.lease == first and gpu.leased_at
+    assert (first.host, first.queue) == ("gpu-1", "stages:gpu-1:gpu")
+    assert [attempt for attempt, _job in handed_in] == [first.pk]
+    assert (second.state, second.queue) == (State.REQUESTED, "")
+    assert second.stage.message == "waiting for a GPU"
+    assert placement.holders(second) == [gpu]
+    end(first)
+    gpu.refresh_from_db()
+    second.refresh_from_db()
+    assert (gpu.lease, second.state) == (second, State.QUEUED)
+
+
+def test_whoever_waits_longest_gets_the_gpu(experiments: list[Experiment], handed_in: Jobs) -> None:
+    host("gpu-1")
+    for experiment in (*experiments, another("three")):
+        start_round(experiment)
+    end(attempt_of(experiments[0]))
+    assert handed_in[-1][0] == attempt_of(experiments[1]).pk
+
+
+def test_a_free_host_takes_what_a_busy_one_cannot(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    host("gpu-2")
+    for experiment in experiments:
+        start_round(experiment)
+    assert {attempt_of(e).host for e in experiments} == {"gpu-1", "gpu-2"}
+    assert len(handed_in) == 2
+
+
+def test_an_experiment_that_names_its_host_waits_for_it(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    host("gpu-2")
+    Experiment.objects.update(host="gpu-2")
+    for experiment in Experiment.objects.order_by("pk"):
+        start_round(experiment)
+    assert attempt_of(experiments[0]).host == "gpu-2"
+    assert attempt_of(experiments[1]).queue == ""
+
+
+def test_a_host_without_a_worker_or_long_silent_gets_nothing(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("silent", seen=timedelta(minutes=5))
+    Host.objects.create(name="idle", gpus=[GPU])
+    start_round(experiments[0])
+    assert attempt_of(experiments[0]).host == settings.INTRASKILL_HOST_NAME
+
+
+def test_a_host_without_gpus_has_nothing_to_lease(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("cpu-1", gpus=0)
+    for experiment in experiments:
+        start_round(experiment)
+    assert [attempt_of(e).host for e in experiments] == ["cpu-1", "cpu-1"]
+    assert Host.objects.get().lease is None
+
+
+def test_work_spreads_over_hosts_without_gpus(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("cpu-1", gpus=0)
+    host("cpu-2", gpus=0)
+    for experiment in experiments:
+        start_round(experiment)
+    assert {attempt_of(e).host for e in experiments} == {"cpu-1", "cpu-2"}
+
+
+def test_stopping_while_waiting_for_a_gpu_needs_no_worker(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    for experiment in experiments:
+        start_round(experiment)
+    assert stop_round(experiments[1])
+    assert attempt_of(experiments[1]).state == State.STOPPED
+    end(attempt_of(experiments[0]))
+    assert Host.objects.get().lease is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "wanted"),
+    [
+        ("freeze", 0, "gpu"),
+        ("freeze", 1, "cpu"),
+        ("train", 0, "gpu"),
+        ("analyse", 0, "cpu"),
+        ("validate", 0, "gpu"),
+        ("gate", 1, "gpu"),
+        ("select", 0, "cpu"),
+        ("select", 1, "gpu"),
+    ],
+)
+def test_only_what_plays_or_trains_the_policy_needs_a_gpu(
+    experiments: list[Experiment], kind: str, number: int, wanted: str
+) -> None:
+    start_round(experiments[0])
+    stage = Stage.objects.get(round__experiment=experiments[0], kind=kind)
+    stage.round.number = number
+    assert placement.kind_of(stage) == wanted
+    assert placement.kind_of(stage, skipped=True) == "cpu"
+
+
+def test_what_a_host_took_goes_back_to_that_host(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    start_round(experiments[0])
+    attempt = attempt_of(experiments[0])
+    move(attempt, State.STARTING)
+    move(attempt, State.RUNNING)
+    Host.objects.update(seen_at=timezone.now() - timedelta(hours=1))
+    host("gpu-2")
+    assert placement.place(attempt) == placement.Place("gpu-1", "stages:gpu-1:gpu")
+
+
+def test_what_waits_at_a_dead_host_moves_to_a_living_one(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    dead = host("gpu-1")
+    start_round(experiments[0])
+    first = attempt_of(experiments[0])
+    Host.objects.filter(pk=dead.pk).update(seen_at=timezone.now() - timedelta(minutes=5))
+    Attempt.objects.update(updated_at=timezone.now() - timedelta(minutes=5))
+    living = host("gpu-2")
+    job = first.job_id
+    reconcile.reconcile()
+    first.refresh_from_db()
+    living.refresh_from_db()
+    dead.refresh_from_db()
+    assert (first.host, first.executions, living.lease) == ("gpu-2", 2, first)
+    assert dead.lease is None, "one attempt holds one host"
+    assert not queue.is_waiting(job), "the former job is withdrawn"
+
+
+def test_what_waits_at_another_living_host_is_its_own_business(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    start_round(experiments[0])
+    queue.withdraw(attempt_of(experiments[0]).job_id)
+    Attempt.objects.update(updated_at=timezone.now() - timedelta(minutes=5))
+    reconcile.reconcile()
+    assert len(handed_in) == 1
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=-6), timedelta(hours=6)])
+def test_a_clock_that_was_set_does_not_hold_the_reconciler_up(
+    experiments: list[Experiment], handed_in: Jobs, jump: timedelta
+) -> None:
+    start_round(experiments[0])
+    attempt = attempt_of(experiments[0])
+    queue.withdraw(attempt.job_id)
+    Attempt.objects.update(updated_at=timezone.now() + jump)
+    reconcile.reconcile()
+    attempt.refresh_from_db()
+    assert attempt.executions == 2
