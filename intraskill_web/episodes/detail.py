@@ -81,28 +81,6 @@ def ending(episode: Episode) -> Ending:
     return Ending("failed", "failed", _("Policy failure"))
 
 
-@dataclass(frozen=True, slots=True)
-class ListRow:
-    """One line of the episode list, in words."""
-
-    episode: Episode
-    ending: Ending
-    treatment: str
-    termination: str
-    purpose: str
-
-
-def list_row(episode: Episode) -> ListRow:
-    """The line of ``episode``."""
-    return ListRow(
-        episode,
-        ending(episode),
-        word(TREATMENTS, episode.treatment_mode),
-        word(TERMINATIONS, episode.termination),
-        word(PURPOSES, episode.purpose),
-    )
-
-
 def own_list(episode: Episode) -> dict[str, str]:
     """The list an episode belongs to when it was opened without one."""
     values = {"experiment": episode.experiment.name, "purpose": episode.purpose}

@@ -5,11 +5,13 @@ A parameter that cannot be understood is an error shown beside the list, never a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import connection
 from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import QueryDict
@@ -18,6 +20,10 @@ from django.utils.translation import gettext, gettext_lazy
 
 from intraskill_web.core import labels
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.prepare import chunk_term, persona_term
+from intraskill_web.episodes.terms import Terms
+from intraskill_web.episodes.words import Words
+from trainer.shop.types import REWARD_PARTS
 
 CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
 RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
@@ -39,6 +45,7 @@ class Chip:
 
 
 Build = Callable[[str], Q]
+Mark = Callable[[str], Terms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class Parameter:
     name: str | Promise
     build: Build
     words: Mapping[str, Any] | None = None
+    terms: Mark | None = None  # what the index row must have, instead of a condition on the row
 
     def show(self, value: str) -> str:
         """The value as the chip says it."""
@@ -63,6 +71,10 @@ class Parameter:
                 % {"name": self.name, "value": value[:80], "allowed": allowed}
             )
         return self.build(value)
+
+    def mark(self, value: str) -> Terms:
+        """What the index row must have. Raises FilterError."""
+        return self.terms(value) if self.terms else Terms()
 
 
 def _equals(field_name: str) -> Build:
@@ -105,36 +117,50 @@ def _at_least(field_name: str) -> Build:
     return lambda value: exact(f"{value}.." if value.isdigit() else value)
 
 
-def _text(value: str) -> Q:
-    return Q(instruction__icontains=value) | Q(episode_id__icontains=value)
+def _no_condition(value: str) -> Q:
+    return Q()
+
+
+def _words(value: str) -> Terms:
+    return Words.of(value).terms()
 
 
 def _yes(condition: Q) -> Build:
     return lambda value: condition if value == "yes" else ~condition
 
 
-def _chunk(present: bool) -> Build:
-    def build(value: str) -> Q:
-        if not CHUNK_ID.fullmatch(value):
-            raise FilterError(gettext("%(value)s is not a chunk id") % {"value": value[:80]})
-        # The list of ids is stored as JSON text: the quoted id is in it or not.
-        condition = Q(skill_text__contains=f'"{value}"')
-        return condition if present else ~condition
+def _chunk_id(value: str) -> str:
+    if not CHUNK_ID.fullmatch(value):
+        raise FilterError(gettext("%(value)s is not a chunk id") % {"value": value[:80]})
+    return value
 
-    return build
+
+def _with_chunk(value: str) -> Terms:
+    return Terms(marks=(chunk_term(_chunk_id(value)),))
+
+
+def _without_chunk(value: str) -> Q:
+    # The list of ids is stored as JSON text: the quoted id is in it or not.
+    quoted = json.dumps(_chunk_id(value), ensure_ascii=connection.vendor == "sqlite")
+    return ~Q(skill_text__contains=quoted)
+
+
+def _persona(value: str) -> Terms:
+    if "=" not in value:
+        raise FilterError(gettext("%(value)s is not like brand=tarn") % {"value": value[:80]})
+    return Terms(marks=(persona_term(value),))
 
 
 OUTCOMES: dict[str, Any] = {
     "success": gettext_lazy("success"),
     "failure": gettext_lazy("policy failure"),
     "truncated": gettext_lazy("truncated"),
+    "turn_limit": gettext_lazy("turn limit"),
     "technical": gettext_lazy("technical failure"),
 }
 OUTCOME_CONDITIONS = {
-    "success": Q(success=True),
-    "failure": Q(success=False) & ~Q(termination="generation_length"),
-    "truncated": Q(termination="generation_length"),
-    "technical": Q(scored=False),
+    **{name: Q(outcome=name) for name in ("success", "failure", "truncated", "technical")},
+    "turn_limit": Q(outcome="failure", termination="action_limit"),
 }
 
 ARMS = {arm: labels.TREATMENTS[arm] for arm in ("bare", "full", "masked", "new", "old")}
@@ -149,18 +175,24 @@ _LIST = [
     Parameter("task", _("task"), _integer("task_id")),
     Parameter("split", _("split"), _equals("split"), labels.SPLITS),
     Parameter("treatment", _("treatment"), _equals("treatment_mode"), labels.TREATMENTS),
-    Parameter("chunk", _("with chunk"), _chunk(True)),
-    Parameter("without", _("without chunk"), _chunk(False)),
+    Parameter("chunk", _("with chunk"), _no_condition, terms=_with_chunk),
+    Parameter("without", _("without chunk"), _without_chunk),
     Parameter("outcome", _("outcome"), lambda value: OUTCOME_CONDITIONS[value], OUTCOMES),
     Parameter("termination", _("ended by"), _equals("termination"), labels.TERMINATIONS),
     Parameter("triage", _("triage"), _equals("triage"), labels.TRIAGE),
     Parameter("reward", _("reward"), _range("reward")),
+    *(Parameter(part, part, _range(part)) for part in REWARD_PARTS),
+    Parameter("advantage", _("advantage"), _range("advantage")),
     Parameter("turns", _("turns"), _range("turns")),
+    Parameter("tokens", _("tokens"), _range("tokens")),
     Parameter("errors", _("protocol errors"), _at_least("protocol_errors")),
     Parameter("invalid", _("invalid actions"), _at_least("invalid_actions")),
+    Parameter("category", _("category"), _equals("category")),
+    Parameter("persona", _("persona"), _no_condition, terms=_persona),
+    Parameter("checkpoint", _("checkpoint"), _equals("checkpoint")),
     Parameter("admitted", _("admitted"), _yes(Q(admitted=True)), YES_NO),
     Parameter("scored", _("scored"), _yes(Q(scored=True)), YES_NO),
-    Parameter("q", _("text"), _text),
+    Parameter("q", _("text"), _no_condition, terms=_words),
 ]
 PARAMETERS = {parameter.key: parameter for parameter in _LIST}
 
@@ -180,20 +212,32 @@ class EpisodeFilter:
         for key, value in values.items():
             try:
                 PARAMETERS[key].parse(value)
+                PARAMETERS[key].mark(value)
             except FilterError as error:
                 errors.append(str(error))
         return cls(values, errors)
 
     def apply(self, rows: QuerySet[Episode], *, leave_out: str = "") -> QuerySet[Episode]:
-        """``rows`` that match; nothing at all when a parameter is not understood."""
+        """``rows`` that match, and of the text those that may match.
+
+        Nothing at all when a parameter is not understood.
+        """
         if self.errors:
             return rows.none()
         wanted = {k: v for k, v in self.values.items() if k != leave_out}
-        if "chunk" in wanted or "without" in wanted:
+        if "without" in wanted:
             rows = rows.alias(skill_text=Cast("skill_ids", CharField()))
+        # One question to the index: FTS5 answers no second one in the same statement.
+        terms = Terms()
         for key, value in wanted.items():
             rows = rows.filter(PARAMETERS[key].parse(value))
-        return rows
+            terms += PARAMETERS[key].mark(value)
+        return rows.filter(search__terms__has_terms=terms) if terms else rows
+
+    @property
+    def words(self) -> Words:
+        """The words of the text; episodes are looked through for them after the index."""
+        return Words.of(self.values.get("q", ""))
 
     def query(self, *, drop: str = "") -> str:
         """The query string of this filter, in a fixed order."""

@@ -1,12 +1,14 @@
-"""The episode index: one typed row an episode, no body. The trace stays in its file.
+"""The episode index: one typed row an episode, no body.
 
-The index can be rebuilt from the files; ``path`` and ``line`` say where the trace is.
+The index can be rebuilt from the files; ``path`` and ``line`` say where a trace is, ``pack``,
+``body_at`` and ``body_size`` where its compressed copy lies (``bodies.py``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -15,6 +17,7 @@ from intraskill_web.experiments.models import Experiment, Round
 if TYPE_CHECKING:
     from pathlib import Path
 
+SEE_GOAL = "see_private_goal"
 PURPOSE_LABELS = {
     "train": _("training"),
     "retry": _("full-skill retry"),
@@ -24,6 +27,14 @@ PURPOSE_LABELS = {
     "masked": _("gate, masked"),
     "confirm": _("gate, confirmation"),
     "test": _("test"),
+}
+
+
+OUTCOME_LABELS = {
+    "success": _("success"),
+    "failure": _("policy failure"),
+    "truncated": _("truncated"),
+    "technical": _("technical failure"),
 }
 
 
@@ -56,6 +67,7 @@ class Episode(models.Model):
     r_loose = models.FloatField(null=True, blank=True)
     r_strict = models.FloatField(null=True, blank=True)
     r_success = models.FloatField(null=True, blank=True)
+    outcome = models.CharField(max_length=12, choices=list(OUTCOME_LABELS.items()), blank=True)
     termination = models.CharField(max_length=24, blank=True)
     turns = models.PositiveIntegerField(default=0)
     tokens = models.PositiveIntegerField(null=True, blank=True)  # sampled by the policy
@@ -66,11 +78,19 @@ class Episode(models.Model):
     triage = models.CharField(max_length=48, blank=True)  # of its group
     error = models.CharField(max_length=300, blank=True)
     instruction = models.TextField(blank=True)
+    category = models.CharField(max_length=80, blank=True)  # of what was bought or last looked at
+    checkpoint = models.CharField(max_length=80, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    duration_ms = models.FloatField(null=True, blank=True)
     path = models.CharField(max_length=300)  # of the trace file, in the experiment's folder
     line = models.PositiveIntegerField()  # of the trace in that file, from 0
+    pack = models.PositiveIntegerField(null=True, blank=True)  # none: only the trace file
+    body_at = models.PositiveBigIntegerField(default=0)
+    body_size = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["-id"]
+        permissions = [(SEE_GOAL, "Can see the private goal of an episode")]
         constraints = [
             models.UniqueConstraint(fields=["experiment", "path", "line"], name="trace_once")
         ]
@@ -80,6 +100,19 @@ class Episode(models.Model):
             models.Index(fields=["experiment", "group_index"], name="episode_group"),
             models.Index(fields=["round", "purpose", "arm"], name="episode_round_arm"),
             models.Index(fields=["episode_id"], name="episode_trace_id"),
+            # newest first within one value: a list stops after its first page
+            models.Index(fields=["outcome", "id"], name="episode_outcome"),
+            models.Index(fields=["purpose", "outcome", "id"], name="episode_purpose_outcome"),
+            models.Index(fields=["triage", "id"], name="episode_triage"),
+            models.Index(fields=["termination", "id"], name="episode_termination"),
+            models.Index(fields=["treatment_mode", "id"], name="episode_treatment"),
+            models.Index(fields=["category", "id"], name="episode_category"),
+            models.Index(fields=["checkpoint", "id"], name="episode_checkpoint"),
+            # lists ordered by a column
+            *(
+                models.Index(fields=[name, "id"], name=f"episode_by_{name}")
+                for name in ("reward", "turns", "tokens", "protocol_errors", "invalid_actions")
+            ),
         ]
         verbose_name = _("episode")
         verbose_name_plural = _("episodes")
@@ -93,8 +126,36 @@ class Episode(models.Model):
         return self.experiment.folder / self.path
 
 
+class SearchRow(models.Model):
+    """The index terms of an episode: an FTS5 table on SQLite, a ``tsvector`` on PostgreSQL.
+
+    Made by the migration, filled by ``publish.py``, asked with the lookup ``has_terms``
+    (``terms.py``). On SQLite the column of the same name as the table is how FTS5 is asked.
+    """
+
+    episode = models.OneToOneField(
+        Episode,
+        primary_key=True,
+        db_column="rowid",
+        related_name="search",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+    )
+    terms = models.TextField(db_column="episodes_search")
+
+    class Meta:
+        managed = False
+        db_table = "episodes_search"
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
 class IngestedFile(models.Model):
-    """How far a file was read into rows, so that reading again adds nothing twice."""
+    """How far a file was read into rows, so that reading again adds nothing twice.
+
+    Offsets are of the file's text: of a compressed file, of what it decompresses to.
+    """
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="+")
     path = models.CharField(max_length=300)  # relative to the experiment's folder
@@ -103,6 +164,11 @@ class IngestedFile(models.Model):
     tail_sha256 = models.CharField(max_length=64, blank=True)  # of that line
     lines = models.PositiveIntegerField(default=0)
     bad_lines = models.PositiveIntegerField(default=0)
+    # of the file itself when it was last read to its end; equal again means nothing to do
+    file_size = models.PositiveBigIntegerField(default=0)
+    file_mtime_ns = models.PositiveBigIntegerField(default=0)
+    file_sha256 = models.CharField(max_length=64, blank=True)
+    read_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["experiment", "path"], name="ingested_once")]
@@ -111,3 +177,41 @@ class IngestedFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+class BadLine(models.Model):
+    """A line that is no episode: where it is, why not, and how it begins."""
+
+    file = models.ForeignKey(IngestedFile, on_delete=models.CASCADE, related_name="bad")
+    line = models.PositiveIntegerField()  # from 0
+    reason = models.CharField(max_length=300)
+    excerpt = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["file", "line"]
+        constraints = [models.UniqueConstraint(fields=["file", "line"], name="bad_line_once")]
+        verbose_name = _("unreadable line")
+        verbose_name_plural = _("unreadable lines")
+
+    def __str__(self) -> str:
+        return f"{self.file_id}:{self.line}"
+
+
+class SavedSearch(models.Model):
+    """A filter under a name; its state is the query string of the list."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_searches"
+    )
+    name = models.CharField(max_length=80)
+    query = models.CharField(max_length=2000, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="one_name_a_person")]
+        verbose_name = _("saved search")
+        verbose_name_plural = _("saved searches")
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,39 +1,57 @@
-"""Reading one trace from its file: line ``n`` of a JSON lines file, gzipped or not."""
+"""Reading one trace: from the pack, else from its file (line ``n`` of JSON lines, or a whole file).
+
+The file is the evidence and the pack its copy, so a trace can be read as long as either is there.
+"""
 
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
+from intraskill_web.episodes import bodies
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.prepare import parse
 from trainer.errors import InputError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_trace(episode: Episode) -> dict[str, Any]:
-    """The trace behind a row. Raises InputError when the file or the line is gone or damaged."""
-    path = episode.file
-    if not _inside(path, episode.experiment.folder):
-        raise InputError("the trace lies outside the experiment's folder", file=episode.path)
+    """The trace behind a row. Raises InputError when it is gone or damaged."""
     try:
-        line = _line(path, episode.line)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
-        raise InputError(f"the trace file cannot be read: {error}", file=episode.path) from error
-    if line is None:
-        raise InputError("the trace file has no such line", file=episode.path, value=episode.line)
-    try:
-        trace = json.loads(line)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"the trace is not JSON: {error}", file=episode.path) from error
-    trace = printable(trace)
+        body = read_body(episode)
+        trace = parse(body)
+    except InputError as error:
+        raise InputError(f"the trace {error.reason}", file=episode.path) from error
+    if b"\\ud" in body or b"\\uD" in body:
+        trace = printable(trace)
     if not isinstance(trace, dict):
         raise InputError("the trace is not an object", file=episode.path, value=episode.line)
     return trace
+
+
+def read_body(episode: Episode) -> bytes:
+    """The bytes of the trace. Raises InputError."""
+    if episode.pack is not None:
+        try:
+            return bodies.read(bodies.Place(episode.pack, episode.body_at, episode.body_size))
+        except OSError:
+            pass  # the packs are copies; the file still has it
+    path = episode.file
+    if not _inside(path, episode.experiment.folder):
+        raise InputError("lies outside the experiment's folder", file=episode.path)
+    try:
+        line = _line(path, episode.line)
+    except (OSError, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise InputError(f"file cannot be read: {error}", file=episode.path) from error
+    if line is None:
+        raise InputError(f"file has no line {episode.line + 1}", file=episode.path)
+    return line
 
 
 def printable(value: Any) -> Any:
@@ -48,7 +66,9 @@ def printable(value: Any) -> Any:
 
 
 def _line(path: Path, number: int) -> bytes | None:
-    opener = gzip.open if path.suffix == ".gz" else Path.open
+    if path.suffix == ".json":
+        return path.read_bytes()
+    opener = {".gz": gzip.open, ".zst": zstandard.open}.get(path.suffix, Path.open)
     with opener(path, "rb") as handle:
         return next(islice(handle, number, None), None)
 

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.episodes import views
+from intraskill_web.episodes import export, files, saved, views
 
 app_name = "episodes"
 urlpatterns: list[URLPattern] = [
     path("episodes/", views.episode_list, name="list"),
     path("episodes/<int:pk>/", views.episode_detail, name="detail"),
+    path("episodes/export.<str:kind>", export.export, name="export"),
+    path("episodes/files/", files.files, name="files"),
+    path("episodes/saved/", saved.save, name="save"),
+    path("episodes/saved/<int:pk>/forget/", saved.forget, name="forget"),
 ]

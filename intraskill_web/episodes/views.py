@@ -5,63 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.episodes import detail
-from intraskill_web.episodes.facets import facets
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.listing import list_page, neighbours
+from intraskill_web.episodes.list_page import EpisodeList, episode_data
+from intraskill_web.episodes.listing import neighbours
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.order import Order
+from intraskill_web.episodes.query import typed_filters
 from intraskill_web.episodes.traces import read_trace
-from intraskill_web.experiments.models import Experiment
 from trainer.errors import InputError
-
-LIST_FIELDS = (
-    "id", "episode_id", "purpose", "arm", "step", "group_index", "sample_id", "task_id", "split",
-    "treatment_mode", "skill_ids", "reward", "success", "scored", "termination", "turns", "tokens",
-    "invalid_actions", "protocol_errors", "advantage", "admitted", "triage", "instruction",
-)  # fmt: skip
 
 
 @require_safe
 def episode_list(request: HttpRequest) -> HttpResponse:
-    """Episodes that match the URL's filter, newest first, page by page."""
-    filter_ = EpisodeFilter.of(request.GET)
-    found = filter_.apply(Episode.objects.all())
-    listed = list_page(found, before=_key(request, "before"), after=_key(request, "after"))
-    names = list(Experiment.objects.order_by("-id").values_list("name", flat=True)[:50])
-    context = {
-        "section": "episodes",
-        "filter": filter_,
-        "chips": list(filter_.chips()),
-        "query": filter_.query(),
-        "listed": listed,
-        "rows": [detail.list_row(episode) for episode in listed.rows],
-        "facets": facets(filter_, names),
-        "search_text": filter_.values.get("q", ""),
-        "crumbs": [(_("Episodes"), "")],
-        "costly": None if listed.count or filter_.errors else _costliest(filter_),
-    }
-
-    def data() -> dict[str, Any]:
-        return {
-            "filter": dict(filter_.values),
-            "errors": filter_.errors,
-            "total": listed.count,
-            "more": listed.capped,
-            "older": listed.older,
-            "newer": listed.newer,
-            "results": [episode_data(episode) for episode in listed.rows],
-        }
-
-    status = 400 if filter_.errors and request.GET.get("format") == "json" else 200
-    table = _table([episode_data(episode) for episode in listed.rows])
-    return page(request, "episodes/list.html", context, data, table=table, status=status)
+    """Episodes that match the URL's filter, newest first or by a column, page by page."""
+    typed = typed_filters(request.GET)
+    if typed is not None:
+        return redirect(f"{reverse('episodes:list')}?{typed.urlencode()}")
+    listed = EpisodeList.of(request.GET)
+    wants_data = request.GET.get("format") in ("json", "csv")
+    status = 400 if listed.filter.errors and request.GET.get("format") == "json" else 200
+    return page(
+        request,
+        "episodes/list.html",
+        {} if wants_data else listed.context(request.user),
+        listed.data,
+        table=listed.table(),
+        status=status,
+    )
 
 
 @require_safe
@@ -76,10 +52,10 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
         problem = str(error)
     if request.GET.get("format") == "json":
         return json_response(episode_data(episode) | {"trace": trace, "problem": problem})
-    filter_ = EpisodeFilter.of(request.GET)
+    filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
     if not filter_.values:
         filter_ = EpisodeFilter(detail.own_list(episode))
-    around = neighbours(filter_, episode)
+    around = neighbours(filter_, order, episode)
     context = detail.build(episode, trace) | {
         "section": "episodes",
         "problem": problem,
@@ -91,37 +67,6 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "next_url": _neighbour(around.following, filter_),
     }
     return page(request, "episodes/detail.html", context, dict)
-
-
-def episode_data(episode: Episode) -> dict[str, Any]:
-    """A row for JSON and CSV."""
-    values = {name: getattr(episode, name) for name in LIST_FIELDS}
-    return values | {
-        "experiment": episode.experiment.name,
-        "round": episode.round.number if episode.round else None,
-        "url": reverse("episodes:detail", args=[episode.pk]),
-    }
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    names = ["experiment", "round", *LIST_FIELDS, "url"]
-    flat = [row | {"skill_ids": " ".join(map(str, row["skill_ids"]))} for row in rows]
-    return Table("episodes", [Column(name, name) for name in names], flat)
-
-
-def _costliest(filter_: EpisodeFilter) -> tuple[Any, int] | None:
-    """The filter whose removal brings back most episodes, when nothing matches."""
-    best: tuple[Any, int] | None = None
-    for chip in list(filter_.chips())[:4]:
-        n = filter_.apply(Episode.objects.all(), leave_out=chip.key).order_by()[:10_001].count()
-        if n and (best is None or n > best[1]):
-            best = (chip, n)
-    return best
-
-
-def _key(request: HttpRequest, name: str) -> int | None:
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _neighbour(pk: int | None, filter_: EpisodeFilter) -> str:

@@ -7,31 +7,10 @@ and a file that was cut back after a crash is taken anew.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from intraskill_web.experiments.models import Round, Stage
 from jobs.layout import RoundPlan
 from jobs.mirror import evaluations, training
-
-# folder of a round → what its episodes are for, and the arm
-EVALUATIONS: dict[str, tuple[str, str]] = {
-    "baseline/bare": ("baseline", "bare"),
-    "baseline/full": ("baseline", "full"),
-    "validate/bare": ("bare", "bare"),
-    "validate/full": ("full", "full"),
-    "gate": ("masked", "masked"),
-    "gate/confirm/new": ("confirm", "new"),
-    "gate/confirm/old": ("confirm", "old"),
-    "gate/confirm/bare": ("confirm", "bare"),
-    "test/bare": ("test", "bare"),
-    "test/full": ("test", "full"),
-}
-FOLDERS = {
-    "freeze": ("baseline/bare", "baseline/full"),
-    "validate": ("validate/bare", "validate/full"),
-    "gate": ("gate", "gate/confirm/new", "gate/confirm/old", "gate/confirm/bare"),
-    "select": ("test/bare", "test/full"),
-}
+from jobs.mirror.folders import EVALUATIONS, FOLDERS
 
 
 def follow(stage: Stage, plan: RoundPlan) -> None:
@@ -47,8 +26,3 @@ def follow_round(round_: Round, plan: RoundPlan) -> None:
     """Bring all rows of a round up to its files."""
     for stage in round_.stages.all():
         follow(stage, plan)
-
-
-def counted(path: Path, run: Path) -> str:
-    """``path`` as rows name it."""
-    return path.relative_to(run).as_posix()

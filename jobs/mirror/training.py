@@ -7,24 +7,25 @@ writes the same rows over.
 
 from __future__ import annotations
 
-import gzip
-import json
+import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.prepare import parse
 from intraskill_web.experiments.models import Round
 from intraskill_web.monitoring.models import MetricPoint, UpdatePoint
+from jobs.episodes.lines import advance, chunks, place_of
+from jobs.episodes.take import Source, retake_file
 from jobs.layout import RoundPlan
-from jobs.mirror.episode_rows import episode_row
-from jobs.mirror.lines import new_lines, place_of
+from trainer.errors import InputError
 from trainer.files import read_jsonl
 
 BATCH = 1000
+LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 8
 
 
@@ -37,10 +38,10 @@ def follow(round_: Round, plan: RoundPlan) -> None:
     path = file.relative_to(plan.run).as_posix()
     while True:
         place = place_of(round_.experiment, path)
-        fresh = new_lines(file, place, limit=STEPS_AT_ONCE)
-        if not fresh.rows and not fresh.restarted:
+        fresh = next(chunks(file, place, limit=STEPS_AT_ONCE), None)
+        if fresh is None:
             return
-        lines = {value["step"]: value for _line, _end, value in fresh.rows}
+        lines = {value["step"]: value for value in _values(fresh.lines)}
         if not all(_traces(folder, step).exists() for step in lines):
             return  # a resumed trainer has just undone a step; it will come again
         groups = _groups(folder, set(lines))
@@ -49,7 +50,17 @@ def follow(round_: Round, plan: RoundPlan) -> None:
             _write_points(round_, lines, updates)
             for step in lines:
                 _write_episodes(round_, plan.run, folder, step, groups[step])
+            advance(place, fresh)
             place.save()
+
+
+def _values(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    """The lines that can be read; the file is ours, so another one is damage, and is left out."""
+    for line in lines:
+        try:
+            yield parse(line)
+        except InputError:
+            LOG.warning("a line of metrics.jsonl is not JSON: %r", line[:80])
 
 
 def _groups(folder: Path, steps: set[int]) -> dict[int, dict[int, Mapping[str, Any]]]:
@@ -111,24 +122,8 @@ def _write_episodes(
 ) -> None:
     file = _traces(folder, step)
     path = file.relative_to(run).as_posix()
-    Episode.objects.filter(experiment=round_.experiment, path=path).delete()
-    rows = []
-    with gzip.open(file, "rt", encoding="utf-8") as handle:
-        for line, text in enumerate(handle):
-            trace = json.loads(text)
-            rows.append(
-                episode_row(
-                    trace,
-                    experiment=round_.experiment,
-                    round_=round_,
-                    purpose="train",
-                    arm="",
-                    path=path,
-                    line=line,
-                    group=groups.get(trace["training"]["group_index"]),
-                )
-            )
-    Episode.objects.bulk_create(rows, batch_size=BATCH)
+    source = Source(file, path, round_id=round_.pk, purpose="train", groups=groups)
+    retake_file(round_.experiment, source)
 
 
 def _traces(folder: Path, step: int) -> Path:

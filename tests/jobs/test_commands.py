@@ -83,6 +83,8 @@ def test_ingesting_twice_adds_nothing(
         "turns": 4,
         "skipped": 0,
         "bad_lines": 0,
+        "torn": 0,
+        "problems": [],
     }
     _, [again], _ = command("ingest", str(file.parent), "--experiment", "foreign")
     assert (again["episodes"], again["skipped"]) == (0, 1)

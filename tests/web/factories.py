@@ -17,6 +17,9 @@ from typing import Any
 from django.utils import timezone
 
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.prepare import Prepared, terms_of
+from intraskill_web.episodes.publish import publish
+from intraskill_web.episodes.rows import outcome_of
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.gates.models import Contribution, GateRun
@@ -279,8 +282,8 @@ class Maker:
         for i in range(done):
             step = round_.number * self.steps + i + 1
             level = min(0.95, 0.55 + 0.14 * round_.number + 0.012 * i)
-            rows = self._step(round_, bank, step, level)
-            Episode.objects.bulk_create(rows)
+            rows, traces = self._step(round_, bank, step, level)
+            publish_rows(rows, traces)
             values = metrics(bank, [e for e in rows if e.purpose == "train"], step)
             MetricPoint.objects.bulk_create(
                 MetricPoint(**of, name=name, step=step, value=value)
@@ -295,7 +298,7 @@ class Maker:
 
     def _step(
         self, round_: Round, bank: Sequence[ChunkLine], step: int, level: float
-    ) -> list[Episode]:
+    ) -> tuple[list[Episode], list[dict[str, Any]]]:
         path = f"round-{round_.number:03d}/train/steps/step-{step:06d}.jsonl.gz"
         rows: list[Episode] = []
         traces: list[dict[str, Any]] = []
@@ -331,7 +334,7 @@ class Maker:
                     admitted=False,
                 )
         write_traces(round_, path, traces)
-        return rows
+        return rows, traces
 
     def _played(
         self, name: str, index: int, sample: int, chunks: Sequence[ChunkLine], won: bool
@@ -349,10 +352,11 @@ class Maker:
             won = self.rng.random() < level
             traces.append(make_trace(f"task-{task:06d}__sample-000", task, 0, shown, success=won))
         write_traces(round_, path, traces)
-        Episode.objects.bulk_create(
+        rows = [
             episode_row(round_, t, path, i, purpose=purpose, arm=arm, treatment_mode=arm)
             for i, t in enumerate(traces)
-        )
+        ]
+        publish_rows(rows, traces)
 
     def _gate(self, round_: Round, bank: Sequence[ChunkLine]) -> list[ChunkLine]:
         """The gate's rows; returns the next bank."""
@@ -457,6 +461,16 @@ def episode_row(
         **final["reward_detail"],
         **fields,
     )
+
+
+def publish_rows(rows: Sequence[Episode], traces: Sequence[Mapping[str, Any]]) -> None:
+    """Rows and index terms; the bodies stay in the trace files."""
+    prepared = []
+    for row, trace in zip(rows, traces, strict=True):
+        values = {f.attname: getattr(row, f.attname) for f in Episode._meta.concrete_fields}
+        values["outcome"] = outcome_of(values)
+        prepared.append(Prepared(values, terms_of(trace), None))
+    publish(prepared, {})
 
 
 def write_traces(round_: Round, path: str, traces: Iterable[Mapping[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """``manage.py episode_find QUERY``: episodes by words and filters, newest first.
 
-A query is words, searched in the instruction and the episode id, and filters ``key:value`` with the
-keys of the episode list, such as ``outcome:failure round:0 vintage bottle``.
+A query is words, searched in everything that was said, and filters ``key:value`` with the keys of
+the episode list, such as ``outcome:failure round:0 vintage bottle``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.http import QueryDict
 from django.urls import reverse
 
 from intraskill_web.core.commands import JsonCommand, experiment_named
-from intraskill_web.episodes.filters import PARAMETERS, EpisodeFilter
-from intraskill_web.episodes.listing import COUNT_LIMIT
+from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.listing import COUNT_LIMIT, counted
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.order import Order
+from intraskill_web.episodes.query import parse_query
+from intraskill_web.episodes.search import search
+from intraskill_web.episodes.words import Hit
 from trainer.errors import InputError
 
 SNIPPET = 160
+SECONDS = 30.0
 
 
 class Command(JsonCommand):
@@ -43,37 +47,29 @@ class Command(JsonCommand):
         filter_ = EpisodeFilter.of(query)
         if filter_.errors:
             raise InputError("; ".join(filter_.errors), field="query", value=options["query"])
-        found = filter_.apply(Episode.objects.order_by("-pk"))
-        total = found.order_by()[: COUNT_LIMIT + 1].count()
-        rows = list(found[:limit])
+        found = filter_.apply(Episode.objects.select_related("experiment"))
+        counting = counted(filter_)
+        total, hits = counting.count + counting.capped, {}
+        if filter_.words:
+            looked = search(found, filter_.words, Order(), wanted=limit + 1, seconds=SECONDS)
+            rows, hits = looked.rows[:limit], looked.hits
+            if len(looked.rows) <= limit and looked.stopped is None:
+                total = len(looked.rows)
+        else:
+            rows = list(found.order_by("-pk")[:limit])
         self.emit(
             {
                 "total": min(total, COUNT_LIMIT),
                 "capped": total > COUNT_LIMIT,
                 "more": total > len(rows),
-                "results": [_result(row) for row in rows],
+                "results": [_result(row, hits.get(row.pk)) for row in rows],
             },
             "\n".join(f"{r.episode_id}  {r.instruction[:80]}" for r in rows) or "nothing found",
         )
         return True
 
 
-def parse_query(text: str) -> QueryDict:
-    """Words and ``key:value`` filters as the parameters of the episode list."""
-    query = QueryDict(mutable=True)
-    words = []
-    for word in text.split():
-        key, colon, value = word.partition(":")
-        if colon and key in PARAMETERS:
-            query[key] = value
-        else:
-            words.append(word)
-    if words:
-        query["q"] = " ".join(words)
-    return query
-
-
-def _result(row: Episode) -> dict[str, Any]:
+def _result(row: Episode, hit: Hit | None) -> dict[str, Any]:
     return {
         "id": row.pk,
         "episode_id": row.episode_id,
@@ -82,6 +78,11 @@ def _result(row: Episode) -> dict[str, Any]:
         "treatment": row.treatment_mode,
         "reward": row.reward,
         "success": row.success,
-        "snippet": row.instruction[:SNIPPET],
-        "url": reverse("episodes:detail", args=[row.pk]),
+        "snippet": _snippet(row, hit),
+        "turn": hit.turn if hit else None,
+        "url": reverse("episodes:detail", args=[row.pk]) + (f"#t{hit.turn}" if hit else ""),
     }
+
+
+def _snippet(row: Episode, hit: Hit | None) -> str:
+    return f"{hit.before}{hit.match}{hit.after}" if hit else row.instruction[:SNIPPET]

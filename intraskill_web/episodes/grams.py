@@ -1,0 +1,66 @@
+"""Text → index terms, and a search word → the terms that any text holding it must have. Pure.
+
+A text is lowered and cut into runs of one kind: ASCII letters, digits, other word characters (Han
+among them). Every three letters, four digits or two other characters in a row are a term. So each
+substring of that length or more, in any language, can be asked for, and two Chinese characters are
+one term. Terms say what may match; the text of a candidate decides (``search.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from operator import add
+
+RUN = re.compile(r"[a-z]+|[0-9]+|[^\W\x00-\x7f]+")
+LETTERS, DIGITS, OTHER = 3, 4, 2
+DIGITS_END, FIRST_OTHER = ":", "\x80"
+MARK = "\u00a4"  # begins terms that are no text; no word character, so no text makes one
+TOO_BIG = f"{MARK}big"
+MAX_TERMS = 40_000
+MAX_TEXT = 2_000_000  # characters
+_CACHE_SIZE = 100_000
+
+_known: dict[str, tuple[str, ...]] = {}
+
+
+def terms(texts: Iterable[str]) -> set[str]:
+    """The terms of all ``texts``; of a body beyond the limits only the mark that says so."""
+    text = "\n".join(texts)
+    if len(text) > MAX_TEXT:
+        return {TOO_BIG}
+    runs = set(RUN.findall(text.lower()))
+    # One pass over all runs of the third kind at once: they are many and seldom met again.
+    other = "\n".join([run for run in runs if run >= FIRST_OTHER])
+    found = {pair for pair in set(map(add, other, other[1:])) if "\n" not in pair}
+    for run in runs:
+        if run < DIGITS_END:
+            found.update(_cut(run))
+        elif run < FIRST_OTHER:
+            found.update(_pieces(run))
+    return {TOO_BIG} if len(found) > MAX_TERMS else found
+
+
+def required(word: str) -> list[str]:
+    """Terms that every text holding ``word`` has; none for a word too short to be indexed."""
+    wanted: dict[str, None] = {}
+    for run in RUN.findall(word.lower()):
+        wanted.update(dict.fromkeys(_cut(run)))
+    return list(wanted)
+
+
+def _pieces(run: str) -> tuple[str, ...]:
+    """The terms of a run of letters, kept: words come again and again."""
+    known = _known.get(run)
+    if known is None:
+        known = _cut(run)
+        if len(run) < 32:
+            if len(_known) >= _CACHE_SIZE:
+                _known.clear()
+            _known[run] = known
+    return known
+
+
+def _cut(run: str) -> tuple[str, ...]:
+    size = OTHER if run >= FIRST_OTHER else DIGITS if run < DIGITS_END else LETTERS
+    return tuple([run[i : i + size] for i in range(len(run) - size + 1)])

@@ -1,0 +1,93 @@
+"""The order of the episode list, and the key at which a page of it begins.
+
+By id, newest first, or by a column, where episodes without a value are left out. A key is ``id`` or
+``value~id``: a page costs the same however deep it lies, and rows that arrive while one reads do
+not shift what is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from intraskill_web.episodes.models import Episode
+
+COLUMNS: dict[str, str | Promise] = {
+    "reward": _("reward"),
+    "turns": _("turns"),
+    "tokens": _("tokens"),
+    "protocol_errors": _("protocol errors"),
+    "invalid_actions": _("invalid actions"),
+}
+KEY = re.compile(r"(?:(-?\d+(?:\.\d+)?(?:e-?\d+)?)~)?(\d{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The last row that was seen: its id, and its value where a column decides."""
+
+    pk: int
+    value: float | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Key | None:
+        """A key as addresses carry it; None for anything else."""
+        match = KEY.fullmatch(text)
+        if match is None:
+            return None
+        return cls(int(match[2]), float(match[1]) if match[1] else None)
+
+    def __str__(self) -> str:
+        return str(self.pk) if self.value is None else f"{self.value!r}~{self.pk}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By ``column``, or by id when it is empty; ``ascending`` shows the least first."""
+
+    column: str = ""
+    ascending: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Order:
+        """``reward`` or ``-reward``; anything else is newest first."""
+        name = text.removeprefix("-")
+        return cls(name, not text.startswith("-")) if name in COLUMNS else cls()
+
+    def __str__(self) -> str:
+        return "" if not self.column else self.column if self.ascending else f"-{self.column}"
+
+    def key(self, episode: Episode) -> Key:
+        """The key of a row."""
+        if not self.column:
+            return Key(episode.pk)
+        return Key(episode.pk, float(getattr(episode, self.column)))
+
+    def rows(
+        self, found: QuerySet[Episode], key: Key | None, *, back: bool = False
+    ) -> QuerySet[Episode]:
+        """``found`` in this order behind ``key``; with ``back`` in the other order before it."""
+        up = self.ascending != back
+        side, sign = ("gt", "") if up else ("lt", "-")
+        if not self.column:
+            rows = found if key is None else found.filter(**{f"pk__{side}": key.pk})
+            return rows.order_by(f"{sign}pk")
+        found = found.filter(**{f"{self.column}__isnull": False})
+        if key is not None and key.value is not None:
+            # the first condition is what an index can follow
+            found = found.filter(
+                Q(**{f"{self.column}__{side}e": key.value}),
+                Q(**{f"{self.column}__{side}": key.value}) | Q(**{f"pk__{side}": key.pk}),
+            )
+        return found.order_by(f"{sign}{self.column}", f"{sign}pk")
+
+    def other(self, column: str) -> Any:
+        """What a click on a column's head asks for: most first, then least, then newest."""
+        if column != self.column:
+            return f"-{column}"
+        return "" if self.ascending else column

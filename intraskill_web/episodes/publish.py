@@ -1,0 +1,116 @@
+"""Episodes into the index: bodies, rows and index terms of a batch in one transaction.
+
+Rows are written past the ORM's objects, which would cost more than all the rest. Ids are never
+used twice, so a term left behind by a deleted row can never lead to another episode.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connection, transaction
+
+from intraskill_web.episodes import bodies
+from intraskill_web.episodes.models import Episode, SearchRow
+from intraskill_web.episodes.prepare import Prepared
+
+TABLE = Episode._meta.db_table
+SEARCH = SearchRow._meta.db_table
+COLUMNS = [f.attname for f in Episode._meta.concrete_fields]
+
+
+def publish(prepared: Sequence[Prepared], shared: Mapping[str, Any]) -> None:
+    """Write a batch. ``shared`` are columns of all its rows, such as ``experiment_id``.
+
+    An entry without a body is a row whose trace is read from its file.
+    """
+    if not prepared:
+        return
+    with transaction.atomic():
+        first = _ids(len(prepared))
+        rows = [
+            [_stored({**entry.values, **shared}, name, first + i) for name in COLUMNS]
+            for i, entry in enumerate(prepared)
+        ]
+        _place(prepared, rows)
+        with connection.cursor() as cursor:
+            _insert(cursor, rows)
+            index = [(first + i, entry.terms) for i, entry in enumerate(prepared)]
+            if connection.vendor == "sqlite":
+                cursor.executemany(f"INSERT INTO {SEARCH}(rowid, terms) VALUES (%s, %s)", index)
+            else:
+                cursor.executemany(
+                    f"INSERT INTO {SEARCH}(rowid, episodes_search)"
+                    " VALUES (%s, array_to_tsvector(string_to_array(%s, ' ')))",
+                    index,
+                )
+
+
+def remove(experiment_id: int, path: str) -> int:
+    """Delete the rows of a file; returns how many."""
+    rows = Episode.objects.filter(experiment_id=experiment_id, path=path)
+    if connection.vendor == "postgresql":
+        SearchRow.objects.filter(episode__in=rows).delete()
+    return rows.delete()[0]
+
+
+def optimise() -> None:
+    """After much was written: fresh statistics, without which a planner scans (MLflow's lesson)."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA analysis_limit = 4000")
+            cursor.execute(f"ANALYZE {TABLE}")
+        else:
+            cursor.execute(f"ANALYZE {TABLE}")
+            cursor.execute(f"ANALYZE {SEARCH}")
+
+
+def _ids(count: int) -> int:
+    """The first of ``count`` ids in a row that no row ever had."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":  # the transaction holds the write lock
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [TABLE])
+            found = cursor.fetchone()
+            return (found[0] if found else 0) + 1
+        # one statement of this kind at a time, so that the ids are in a row
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
+        cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [TABLE])
+        (sequence,) = cursor.fetchone()
+        cursor.execute("SELECT nextval(%s)", [sequence])
+        (first,) = cursor.fetchone()
+        cursor.execute("SELECT setval(%s, %s)", [sequence, first + count - 1])
+        return int(first)
+
+
+def _stored(values: Mapping[str, Any], name: str, row_id: int) -> Any:
+    if name == "id":
+        return row_id
+    if name == "skill_ids":
+        return json.dumps(values[name])
+    if name == "started_at" and values.get(name) is not None and connection.vendor == "sqlite":
+        return connection.ops.adapt_datetimefield_value(values[name])
+    if name in ("body_at", "body_size"):
+        return values.get(name, 0)
+    return values.get(name)
+
+
+def _place(prepared: Sequence[Prepared], rows: list[list[Any]]) -> None:
+    """Append the bodies and note their places in the rows."""
+    columns = [COLUMNS.index(name) for name in ("pack", "body_at", "body_size")]
+    held = [(row, e.body) for row, e in zip(rows, prepared, strict=True) if e.body is not None]
+    for (row, _body), place in zip(held, bodies.append([b for _, b in held]), strict=True):
+        for column, value in zip(columns, place, strict=True):
+            row[column] = value
+
+
+def _insert(cursor: Any, rows: list[list[Any]]) -> None:
+    names = ", ".join(f'"{name}"' for name in COLUMNS)
+    if connection.vendor == "postgresql":
+        with cursor.copy(f"COPY {TABLE} ({names}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        return
+    marks = ", ".join(["%s"] * len(COLUMNS))
+    cursor.executemany(f"INSERT INTO {TABLE} ({names}) VALUES ({marks})", rows)

@@ -1,0 +1,87 @@
+"""Looking through candidates of the index for the words of a search, newest first, in limited time.
+
+The index says which episodes may hold the words; here each candidate is read and either has its hit
+or is passed over. When the time is over the search says how far it came, and goes on from there
+when asked: nothing that matches is ever left out silently.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from django.db.models import QuerySet
+
+from intraskill_web.episodes.content import sayings
+from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.order import Key, Order
+from intraskill_web.episodes.traces import read_trace
+from intraskill_web.episodes.words import Hit, Words
+from trainer.errors import InputError
+
+SECONDS = 0.4  # of one page
+FIRST_BATCH = 64
+LARGEST_BATCH = 1024
+
+
+@dataclass(slots=True)
+class Found:
+    """Rows with their hits. ``stopped`` is the key to go on from when time was over."""
+
+    rows: list[Episode] = field(default_factory=list)
+    hits: dict[int, Hit] = field(default_factory=dict)
+    stopped: Key | None = None
+
+
+def search(
+    candidates: QuerySet[Episode],
+    words: Words,
+    order: Order,
+    *,
+    wanted: int,
+    key: Key | None = None,
+    back: bool = False,
+    seconds: float = SECONDS,
+) -> Found:
+    """The first ``wanted`` candidates behind ``key`` that hold all words."""
+    end = time.monotonic() + seconds
+    found = Found()
+    try:
+        for episode in _batches(candidates, order, key, back, end):
+            hit = hit_in(episode, words)
+            if hit is not None:
+                found.rows.append(episode)
+                found.hits[episode.pk] = hit
+                if len(found.rows) >= wanted:
+                    return found
+            key = order.key(episode)
+            if time.monotonic() > end:
+                found.stopped = key
+                return found
+    except TooSlow:
+        found.stopped = key or Key(2**62)
+    return found
+
+
+def hit_in(episode: Episode, words: Words) -> Hit | None:
+    """Where the episode holds the words; None when it does not or its trace is gone."""
+    try:
+        return words.hit(sayings(read_trace(episode)))
+    except InputError:
+        return None
+
+
+def _batches(
+    candidates: QuerySet[Episode], order: Order, key: Key | None, back: bool, end: float
+) -> Iterator[Episode]:
+    size = FIRST_BATCH
+    while True:
+        with limited(max(0.02, end - time.monotonic())):
+            batch = list(order.rows(candidates, key, back=back)[:size])
+        yield from batch
+        if len(batch) < size:
+            return
+        key = order.key(batch[-1])
+        size = min(2 * size, LARGEST_BATCH)

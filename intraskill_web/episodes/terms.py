@@ -1,0 +1,65 @@
+"""The lookup ``has_terms``: episodes whose index row has all given terms, on both databases.
+
+A value is ``Terms(all_of, none_of)``. Rows of bodies beyond the limits of the index carry one mark
+instead of text terms, so they stay candidates for every text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Lookup, TextField
+
+from intraskill_web.episodes.grams import MARK, TOO_BIG
+
+if TYPE_CHECKING:
+    AnyLookup = Lookup[Any]
+else:
+    AnyLookup = Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an index row must have: ``text`` terms (or the mark), and ``marks`` for certain."""
+
+    text: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.marks)
+
+    def __add__(self, other: Terms) -> Terms:
+        return Terms((*self.text, *other.text), (*self.marks, *other.marks))
+
+
+@TextField.register_lookup
+class HasTerms(AnyLookup):
+    """``search__terms__has_terms=Terms(…)``."""
+
+    lookup_name = "has_terms"
+    prepare_rhs = False
+
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, list[Any]]:
+        return "%s", [value]
+
+    def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        left, parameters = self.process_lhs(compiler, connection)
+        return f"{left} MATCH %s", [*parameters, _expression(self.rhs, '"{}"', " AND ", " OR ")]
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        left, parameters = self.process_lhs(compiler, connection)
+        expression = _expression(self.rhs, "'{}'", " & ", " | ")
+        return f"{left} @@ %s::tsquery", [*parameters, expression]
+
+
+def _expression(terms: Terms, quote: str, conjunction: str, disjunction: str) -> str:
+    """The query in the syntax of FTS5 or tsquery. Terms are word characters and the mark only."""
+    for term in (*terms.text, *terms.marks):
+        if not term.removeprefix(MARK).isalnum():
+            raise ValueError(f"not an index term: {term!r}")
+    parts = [quote.format(term) for term in terms.marks]
+    if terms.text:
+        text = conjunction.join(quote.format(term) for term in terms.text)
+        parts.append(f"(({text}){disjunction}{quote.format(TOO_BIG)})")
+    return conjunction.join(parts)

@@ -1,0 +1,86 @@
+"""What was typed into the search box: words, each a piece of text that an episode must hold. Pure.
+
+Blanks separate words; quotes keep them together. Case does not matter. A word is found wherever it
+stands, inside other words too, in any language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from intraskill_web.episodes.content import Saying
+from intraskill_web.episodes.grams import required
+from intraskill_web.episodes.terms import Terms
+
+WORD = re.compile(r'"([^"]+)"?|(\S+)')
+AROUND = 60  # characters shown before and after a hit
+MOST = 12  # words of one search
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The first place that holds the first word: turn, who said it, and the text around it."""
+
+    turn: int
+    role: str
+    before: str
+    match: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one search, lowered."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Words:
+        """The words of what was typed."""
+        found = (a or b for a, b in WORD.findall(text))
+        return cls(tuple(word.lower() for word in found)[:MOST])
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    def terms(self) -> Terms:
+        """What the index row of a match must have; nothing where no word is long enough."""
+        wanted = dict.fromkeys(term for word in self.words for term in required(word))
+        return Terms(text=tuple(wanted))
+
+    @property
+    def certain(self) -> bool:
+        """Whether the index alone decides: every word is one term, whole."""
+        return all(required(word) == [word] for word in self.words)
+
+    def hit(self, said: Iterable[Saying]) -> Hit | None:
+        """Where an episode holds the words; None when one of them is missing."""
+        texts: Sequence[Saying] = list(said)
+        lowered = [saying.text.lower() for saying in texts]
+        for word in self.words[1:]:
+            if not any(word in text for text in lowered):
+                return None
+        for saying, text in zip(texts, lowered, strict=True):
+            at = text.find(self.words[0])
+            if at >= 0:
+                return _shown(saying, at, len(self.words[0]))
+        return None
+
+
+def _shown(saying: Saying, at: int, length: int) -> Hit:
+    """The hit in its own spelling; where lowering moved characters, as near as that allows."""
+    text, begin = saying.text, max(0, at - AROUND)
+    end = at + length + AROUND
+    return Hit(
+        turn=saying.turn,
+        role=saying.role,
+        before=("…" if begin else "") + _line(text[begin:at]),
+        match=_line(text[at : at + length]),
+        after=_line(text[at + length : end]) + ("…" if end < len(text) else ""),
+    )
+
+
+def _line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)

@@ -1,0 +1,236 @@
+"""Search in what was said: substrings of both languages, exactly, in limited time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intraskill_web.episodes import bodies, grams
+from intraskill_web.episodes.content import sayings
+from intraskill_web.episodes.models import Episode, SavedSearch
+from intraskill_web.episodes.prepare import prepare
+from intraskill_web.episodes.publish import publish
+from intraskill_web.episodes.words import Words
+from intraskill_web.experiments.models import Experiment
+from tests.web.traces import make_trace
+
+TEXTS = [
+    "想买一个可折叠的泡脚桶，要恒温加热",
+    "便携水杯 for the office, colour 浅灰",
+    "A waterproof bottle, SKU-0000511",
+    "水壶和杯子，不是那个",  # holds 水 and 杯 but not 水杯
+    "tea for two: 100% <b>cotton</b> — it's fine",
+    "Straße CAFÉ ﬁne",
+]
+
+
+@pytest.fixture
+def said(db: None, home: Path) -> list[Episode]:
+    """One episode a text, which the policy wrote in its second turn."""
+    experiment = Experiment.objects.create(name="said")
+    prepared = []
+    for number, text in enumerate(TEXTS):
+        trace = make_trace(f"e{number}", number, 0, [], instruction="buy", content=text)
+        line = json.dumps(trace).encode()
+        entry = prepare(line, purpose="bare", arm="bare", groups={})
+        entry.values["line"] = number
+        prepared.append(entry)
+    publish(prepared, {"experiment_id": experiment.pk, "round_id": None, "path": "f"})
+    return list(Episode.objects.order_by("pk"))
+
+
+def found(client: Client, text: str, **more: str) -> list[int]:
+    """The task ids that a search finds, in ascending order."""
+    answer = client.get("/episodes/", {"q": text, "format": "json", **more})
+    assert answer.status_code == 200, answer.content
+    return sorted(row["task_id"] for row in answer.json()["results"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("水杯", [1]),  # two characters: what FTS5's trigram silently never finds
+        ("泡脚", [0]),
+        ("杯", [1, 3]),  # one character is read through
+        ("可折叠的泡脚桶", [0]),
+        ("水杯 浅灰", [1]),
+        ("水杯 泡脚", []),
+        ("proof", [2]),
+        ("WATERPROOF", [2]),
+        ("waterproof bottle", [2]),
+        ('"bottle, SKU"', [2]),
+        ("bottle,SKU", []),
+        ("sku-0000511", [2]),
+        ("sku-0000512", []),
+        ("0051", [2]),
+        ("51", [2]),
+        ("<b>cotton", [4]),
+        ("100%", [4]),
+        ("it's", [4]),
+        ("straße", [5]),
+        ("café", [5]),
+        ("e3", [3]),  # the episode's id
+        ("— it", [4]),
+    ],
+)
+def test_words_are_found_wherever_they_stand(
+    said: list[Episode], viewer_client: Client, text: str, expected: list[int]
+) -> None:
+    assert found(viewer_client, text) == expected
+
+
+def test_a_hit_says_where_and_leads_to_its_turn(said: list[Episode], viewer_client: Client) -> None:
+    [row] = viewer_client.get("/episodes/", {"q": "水杯", "format": "json"}).json()["results"]
+    hit = row["hit"]
+    assert (hit["turn"], hit["role"], hit["match"]) == (2, "agent", "水杯")
+    page = viewer_client.get("/episodes/", {"q": "水杯"}).content.decode()
+    assert "<mark>水杯</mark>" in page
+    assert f"/episodes/{row['id']}/?q=%E6%B0%B4%E6%9D%AF#t2" in page
+
+
+def test_the_private_goal_and_the_system_prompt_are_not_searched(
+    said: list[Episode], viewer_client: Client
+) -> None:
+    assert found(viewer_client, "price_upper") == []
+    assert found(viewer_client, "shop for a person") == []
+
+
+def test_filters_typed_among_the_words_become_filters(
+    said: list[Episode], viewer_client: Client
+) -> None:
+    answer = viewer_client.get("/episodes/", {"q": "bottle outcome:success task:2"})
+    assert answer.status_code == 302
+    assert answer["Location"] == "/episodes/?outcome=success&task=2&q=bottle"
+
+
+def test_an_absent_word_with_frequent_pieces_is_not_counted(
+    said: list[Episode], viewer_client: Client
+) -> None:
+    """All pieces of 水杯 and 杯子 are there, the word itself is not."""
+    answer = viewer_client.get("/episodes/", {"q": "水杯子", "format": "json"}).json()
+    assert (answer["results"], answer["total"]) == ([], 0)
+
+
+def test_time_over_is_said_and_the_search_goes_on_from_there(
+    said: list[Episode], viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.episodes.search.SECONDS", -1.0)
+    import intraskill_web.episodes.search as module
+
+    monkeypatch.setitem(module.search.__kwdefaults__, "seconds", -1.0)
+    seen: list[int] = []
+    query: dict[str, Any] = {"q": "buy", "format": "json"}
+    for _ in range(len(TEXTS) + 1):
+        answer = viewer_client.get("/episodes/", query).json()
+        seen += [row["task_id"] for row in answer["results"]]
+        if answer["older"] is None:
+            break
+        query["before"] = answer["older"]
+    assert seen == list(range(len(TEXTS)))[::-1]
+
+
+def test_a_body_beyond_the_limits_stays_findable(
+    db: None, home: Path, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grams, "MAX_TERMS", 20)
+    experiment = Experiment.objects.create(name="big")
+    line = json.dumps(make_trace("big", 9, 0, [], content="rare-word")).encode()
+    entry = prepare(line, purpose="bare", arm="bare", groups={})
+    assert grams.TOO_BIG in entry.terms
+    entry.values["line"] = 0
+    publish([entry], {"experiment_id": experiment.pk, "round_id": None, "path": "f"})
+    assert found(viewer_client, "rare-word") == [9]
+    assert found(viewer_client, "rare-words") == []
+
+
+words = st.text(st.sampled_from("ab1290水杯子é-. "), min_size=1, max_size=12)
+
+
+@given(text=words, start=st.integers(0, 11), length=st.integers(1, 6))
+def test_every_substring_of_a_text_has_its_terms_in_it(text: str, start: int, length: int) -> None:
+    word = text[start : start + length]
+    assert set(grams.required(word)) <= grams.terms([text])
+
+
+@given(text=words, typed=words)
+def test_the_index_never_misses_what_reading_finds(text: str, typed: str) -> None:
+    asked = Words.of(typed)
+    trace = make_trace("e", 1, 0, [], content=text)
+    if asked and asked.hit(sayings(trace)):
+        terms = grams.terms(saying.text for saying in sayings(trace))
+        assert set(asked.terms().text) <= terms
+
+
+def test_searches_are_saved_for_oneself_and_forgotten(
+    said: list[Episode], viewer_client: Client, operator_client: Client
+) -> None:
+    viewer_client.post("/episodes/saved/", {"name": "cups", "query": "q=水杯&x=1&before=3"})
+    saved = SavedSearch.objects.get()
+    assert saved.query == "q=%E6%B0%B4%E6%9D%AF"
+    assert "cups" in viewer_client.get("/episodes/").content.decode()
+    assert "cups" not in operator_client.get("/episodes/").content.decode()
+    assert operator_client.post(f"/episodes/saved/{saved.pk}/forget/").status_code == 404
+    viewer_client.post(f"/episodes/saved/{saved.pk}/forget/")
+    assert not SavedSearch.objects.exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_an_export_holds_exactly_the_list(
+    said: list[Episode], viewer_client: Client, kind: str
+) -> None:
+    answer = viewer_client.get(f"/episodes/export.{kind}", {"q": "水 杯"})
+    data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+    if kind == "csv":
+        lines = data.decode().splitlines()
+        tasks = [line.split(",")[lines[0].split(",").index("task_id")] for line in lines[1:]]
+    elif kind == "jsonl":
+        tasks = [str(json.loads(line)["task_id"]) for line in data.splitlines()]
+    else:
+        import io
+
+        import pyarrow.parquet as pq
+
+        tasks = [str(t) for t in pq.read_table(io.BytesIO(data))["task_id"].to_pylist()]
+    assert tasks == ["3", "1"]
+
+
+def test_an_export_of_a_filter_that_is_not_understood_says_so(
+    said: list[Episode], viewer_client: Client
+) -> None:
+    answer = viewer_client.get("/episodes/export.csv", {"step": "three"})
+    assert answer.status_code == 400 and b"whole number" in answer.content
+    assert viewer_client.get("/episodes/export.xlsx").status_code == 404
+
+
+def test_a_column_orders_the_list_and_pages_meet_every_episode_once(
+    said: list[Episode], viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.episodes.listing.PAGE", 2)
+    for pk, turns in zip([e.pk for e in said], [4, 9, 4, 2, 9, 9], strict=True):
+        Episode.objects.filter(pk=pk).update(turns=turns)
+    Episode.objects.filter(pk=said[3].pk).update(tokens=None)
+    seen: list[int] = []
+    query = {"sort": "-turns", "format": "json"}
+    while True:
+        answer = viewer_client.get("/episodes/", query).json()
+        seen += [row["turns"] for row in answer["results"]]
+        if answer["older"] is None:
+            break
+        query["before"] = answer["older"]
+    assert seen == [9, 9, 9, 4, 4, 2]
+    back = viewer_client.get("/episodes/", query | {"before": "", "after": answer["newer"]}).json()
+    assert [row["turns"] for row in back["results"]] == [9, 4]
+    by_tokens = viewer_client.get("/episodes/", {"sort": "tokens", "format": "json"}).json()
+    assert len(by_tokens["results"]) == 2  # of five with a value
+
+
+def test_bodies_are_compressed_and_read_back(home: Path) -> None:
+    places = bodies.append([bodies.compress(b"a" * 1000), bodies.compress(b"b")])
+    assert [bodies.read(place) for place in places] == [b"a" * 1000, b"b"]
+    assert places[0].size < 60
