@@ -12,8 +12,8 @@ import re
 from trainer.shop.feedback import Reason
 from trainer.shop.types import Action
 
-_LABELLED = re.compile(r"^[ \t]*action[ \t]*:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_CHAINED = re.compile(r"\]\s*[,;，；]?\s*(?:search|click)\[", re.IGNORECASE)
+_LABELLED = re.compile(r"^[ \t]*action[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
+_CHAINED = re.compile(r"\]\s*(?:[,;，；]\s*)?(?:search|click)\[", re.IGNORECASE)
 _ACTION = re.compile(r"([^\[\]\r\n]+)\[([^\r\n]*)\]")
 
 

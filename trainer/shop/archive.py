@@ -11,6 +11,7 @@ import codecs
 import gzip
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase
@@ -26,6 +27,10 @@ PUBLISHED_SHA256 = {
 }
 
 _CHUNK = 1 << 20
+#: characters of one record; the longest published one has some ten thousand
+_LONGEST_RECORD = 1 << 24
+#: only an escape can bring half of a surrogate pair into a text that was UTF-8
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = " \t\r\n"
 _REMEDY = "Fetch the archive again and compare its SHA-256"
 
@@ -41,13 +46,19 @@ class Archive:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield records in file order. Raises InputError for damage or an unexpected hash."""
         digest = hashlib.sha256()
-        try:
-            with self._open() as stream:
-                yield from self._records(stream, digest.update)
-        except FileNotFoundError as error:
-            raise InputError("no such file", file=self.path) from error
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"damaged archive: {error}", file=self.path, remedy=_REMEDY) from error
+        number = 0
+        with self._opened() as stream:
+            try:
+                for record in self._records(stream, digest.update):
+                    yield record
+                    number += 1
+            except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"damaged archive: {error}",
+                    file=self.path,
+                    field=f"[{number}]",
+                    remedy=_REMEDY,
+                ) from error
         self.sha256 = digest.hexdigest()
         if self._expected not in (None, self.sha256):
             raise InputError(
@@ -57,17 +68,28 @@ class Archive:
                 remedy=_REMEDY,
             )
 
-    def _open(self) -> BufferedIOBase:
-        with self.path.open("rb") as handle:
-            zipped = handle.read(2) == b"\x1f\x8b"
-        return gzip.open(self.path, "rb") if zipped else self.path.open("rb")
+    def _opened(self) -> BufferedIOBase:
+        try:
+            with self.path.open("rb") as handle:
+                zipped = handle.read(2) == b"\x1f\x8b"
+            return gzip.open(self.path, "rb") if zipped else self.path.open("rb")
+        except FileNotFoundError as error:
+            raise InputError(
+                "no such file", file=self.path, remedy="Name a catalogue file, .json or .json.gz"
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"cannot be opened: {error.strerror}",
+                file=self.path,
+                remedy="Name a catalogue file, .json or .json.gz, that may be read",
+            ) from error
 
     def _records(
         self, stream: BufferedIOBase, seen: Callable[[bytes], None]
     ) -> Iterator[dict[str, Any]]:
         buffer = _Buffer(stream, seen, self.path)
         if buffer.next_char() != "[":
-            raise InputError("a catalogue is a JSON array of products", file=self.path)
+            raise buffer.broken(0, "a catalogue is a JSON array of products")
         buffer.skip()
         number = 0
         while buffer.next_char() != "]":
@@ -78,11 +100,14 @@ class Archive:
                     file=self.path,
                     field=f"[{number}]",
                     value=type(record).__name__,
+                    remedy=_REMEDY,
                 )
             yield record
             number += 1
             if buffer.next_char() == ",":
                 buffer.skip()
+                if buffer.next_char() == "]":
+                    raise buffer.broken(number, "expected a record after ','")
             elif buffer.next_char() != "]":
                 raise buffer.broken(number, "expected ',' or ']'")
         buffer.skip()
@@ -98,7 +123,7 @@ class _Buffer:
         self._seen = seen
         self._path = path
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._json = json.JSONDecoder()
+        self._json = json.JSONDecoder(parse_constant=_refuse_constant)
         self._text = ""
         self._at = 0
 
@@ -108,11 +133,7 @@ class _Buffer:
     def _grow(self) -> bool:
         data = self._stream.read(_CHUNK)
         self._seen(data)
-        try:
-            more = self._decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error}", file=self._path, remedy=_REMEDY) from error
-        self._text = self._text[self._at :] + more
+        self._text = self._text[self._at :] + self._decode(data, final=not data)
         self._at = 0
         return bool(data)
 
@@ -133,9 +154,27 @@ class _Buffer:
         """Decode the value that starts here."""
         while True:
             try:
-                value, self._at = self._json.raw_decode(self._text, self._at)
+                value, end = self._json.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                if not self._grow():
-                    raise self.broken(number, f"record ends too early: {error.msg}") from error
+                longer = len(self._text) - self._at < _LONGEST_RECORD and self._grow()
+                if not longer:
+                    raise self.broken(number, f"broken record: {error.msg}") from error
+            except (ValueError, RecursionError) as error:
+                raise self.broken(number, f"broken record: {error}") from error
             else:
+                if _SURROGATE.search(self._text, self._at, end) and not _is_encodable(value):
+                    raise self.broken(number, "broken record: half of a surrogate pair")
+                self._at = end
                 return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -10,6 +10,8 @@ from typing import Any
 
 from trainer.errors import InputError
 
+_SHOWN = 120
+
 
 class RawRecord:
     """A record with its place, so that every complaint names file, record and field."""
@@ -21,7 +23,14 @@ class RawRecord:
         self._path = path or f"[{position}]"
 
     def error(self, name: str, message: str, value: object) -> InputError:
-        return InputError(message, file=self._file, field=f"{self._path}.{name}", value=value)
+        """About the field ``name``; ``value`` is what was found, None when there is nothing."""
+        return InputError(
+            message,
+            file=self._file,
+            field=f"{self._path}.{name}",
+            value=None if value is None else _short(value),
+            remedy="Correct or remove the record and load the file again",
+        )
 
     def text(self, name: str) -> str:
         value = self.raw.get(name)
@@ -80,3 +89,9 @@ class RawRecord:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return None
         return value if math.isfinite(value) and value >= 0 else None
+
+
+def _short(value: object) -> object:
+    """A value that fits into a message."""
+    text = repr(value)
+    return value if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -6,6 +6,7 @@ attributes, an axis without values) is left out here too, and reported.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -132,9 +133,10 @@ def shown_value(value: str) -> str:
 def _pricing(record: RawRecord) -> tuple[float, ...]:
     prices = record.raw.get("pricing") or [DEFAULT_PRICE]
     if not isinstance(prices, list) or not all(
-        isinstance(price, (int, float)) and not isinstance(price, bool) for price in prices
+        isinstance(price, (int, float)) and not isinstance(price, bool) and math.isfinite(price)
+        for price in prices
     ):
-        raise record.error("pricing", "a price list holds one or two numbers", prices)
+        raise record.error("pricing", "a price list holds one or two finite numbers", prices)
     return tuple(prices[:2])
 
 

@@ -8,7 +8,6 @@ partial selection. Equal scores are ordered by product id as text."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ class SearchIndex:
         self._arrays = arrays
         self.size = len(arrays.asins)
         self._dense = self._dense_rows()
-        self._ranked = lru_cache(maxsize=4096)(self._rank_tokens)
 
     def _dense_rows(self) -> dict[int, Floats]:
         """Rows of the most frequent tokens, one value a document: added without an index."""
@@ -117,18 +115,14 @@ class SearchIndex:
 
     def search(self, query: str, limit: int = 150) -> list[tuple[str, float]]:
         """Product ids and scores, best first. An empty query finds nothing."""
-        found, scores = self._ranked(tokenise(query), limit)
+        found, scores = self._rank_tokens(tokenise(query), limit)
         asins = self._arrays.asins
         return [(asins[i], s) for i, s in zip(found.tolist(), scores.tolist(), strict=True)]
 
     def ids(self, tokens: tuple[str, ...], limit: int) -> tuple[str, ...]:
         """Product ids only, best first, for tokens already made."""
-        found, _ = self._ranked(tokens, limit)
+        found, _ = self._rank_tokens(tokens, limit)
         return tuple(map(self._arrays.asins.__getitem__, found.tolist()))
-
-    def cache_info(self) -> object:
-        """Hits and misses of the query cache."""
-        return self._ranked.cache_info()
 
     def identity(self) -> dict[str, Any]:
         """What decides the order of results, beside the documents."""

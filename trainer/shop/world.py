@@ -30,6 +30,9 @@ class _Text(Protocol):
     def row_text(self, product: Mapping[str, Any]) -> str: ...
 
 
+#: queries of more tokens are never repeated, but would fill the cache with megabytes
+_MOST_KEPT = 200
+
 _TEXTS: Mapping[str, _Text] = {"published": text, "budgeted": budgeted_text}
 
 
@@ -75,8 +78,7 @@ class World:
             if profile.sponsored_every
             else None
         )
-        self._results = lru_cache(maxsize=8192)(self._find)
-        self.search = lru_cache(maxsize=8192)(self._search)
+        self._kept_results = lru_cache(maxsize=8192)(self._results)
         self._instructions = {task.asin: task.instruction for task in self.tasks.values()}
 
     def identity(self) -> dict[str, Any]:
@@ -128,10 +130,12 @@ class World:
             values_shown=self.profile.values_shown_per_axis,
         )
 
-    def _search(self, query: str) -> tuple[str, ...]:
-        return self._results(tokenise(query))
+    def search(self, query: str) -> tuple[str, ...]:
+        """Product ids, best first, at most ``top_k``. Queries of equal tokens are answered once."""
+        tokens = tokenise(query)
+        return (self._kept_results if len(tokens) <= _MOST_KEPT else self._results)(tokens)
 
-    def _find(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    def _results(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         limit = self.profile.top_k
         results = self.catalogue.index.ids(tokens, limit)
         return self._sponsored.place(tokens, results, limit) if self._sponsored else results
@@ -198,6 +202,8 @@ def load_world(
     JSON. Raises InputError for an unknown profile or an unusable file.
     """
     settings = profile_named(profile) if isinstance(profile, str) else profile
+    if catalogue is None:
+        _refuse_without_catalogue(splits=splits, expected_sha256=expected_sha256)
     if settings.name == "mini":
         if catalogue is not None:
             raise InputError(
@@ -227,3 +233,15 @@ def load_world(
     gc.collect()
     gc.freeze()  # millions of objects that stay: the collector need not walk them ever again
     return world
+
+
+def _refuse_without_catalogue(**of_a_file: object) -> None:
+    """What belongs to a catalogue file says nothing about a built-in one."""
+    for name, value in of_a_file.items():
+        if value is not None:
+            raise InputError(
+                "belongs to a catalogue file, and none was named",
+                field=name,
+                value=str(value),
+                remedy="Name the file as the catalogue too, or leave this out",
+            )

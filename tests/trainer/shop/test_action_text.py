@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,20 @@ def test_other_text_has_a_reason(text: object, reason: str) -> None:
 @given(st.text() | st.none() | st.integers())
 def test_nothing_breaks_the_reader(text: object) -> None:
     assert isinstance(read_action(text), Action | str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: click[x" + " " * 50_000 + "y",
+        "click[x]" + " " * 50_000 + "y",
+        "\n".join(["click[x]" + " " * 100] * 500),
+        "Action:" * 10_000,
+        "[" * 50_000,
+        "a" * 50_000 + "\t" * 50_000 + ":",
+    ],
+)
+def test_a_long_text_is_read_at_once(text: str) -> None:
+    started = time.thread_time()
+    assert read_action(text) != ""
+    assert time.thread_time() - started < 0.5

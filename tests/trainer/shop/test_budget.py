@@ -120,6 +120,13 @@ _TEXT = st.text(
 )
 
 
+@pytest.mark.parametrize("digits", ["9", "九", "一万", "千"])
+def test_a_number_without_end_is_no_price(digits: str) -> None:
+    for text in (f"预算{digits * 5000}元以内", f"预算1万{digits * 5000}", f"{digits * 5000}元左右"):
+        assert parse_published(text).ceiling is None
+        assert parse_clauses(text).ceiling is None
+
+
 @given(_TEXT)
 def test_no_text_breaks_a_parser_and_every_ceiling_is_positive(text: str) -> None:
     for parse in (parse_published, parse_clauses):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trainer.errors import InputError
+from trainer.shop import archive
 from trainer.shop.profiles import COMPAT, STANDARD
 from trainer.shop.records import PublishedData, load_archive, load_records
 from trainer.shop.world import load_world
@@ -154,6 +156,7 @@ def test_the_rule_that_found_the_ceiling_is_known() -> None:
         (record(attribute="智能"), "attribute"),
         (record(attribute=[3]), "attribute"),
         (record(pricing=["5"]), "pricing"),
+        (record(pricing=[float("inf")]), "pricing"),
         (record(customization_options=[1]), "customization_options"),
         (record(customization_options={"x": 3}), "customization_options.x"),
         (record(customization_options={"x": [3]}), "customization_options.x[0]"),
@@ -165,6 +168,7 @@ def test_a_broken_record_is_named_with_its_field(raw: dict[str, Any], field: str
     with pytest.raises(InputError) as caught:
         load(record("000000000001"), raw)
     assert caught.value.field == f"[1].{field}"
+    assert caught.value.remedy
 
 
 def test_a_repeated_task_id_is_refused() -> None:
@@ -203,34 +207,63 @@ def test_a_truncated_archive_is_one_clear_message(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged archive") as caught:
         load_archive(path, COMPAT)
     assert caught.value.file == str(path)
+    assert caught.value.field == "[0]"
     assert caught.value.remedy
+
+
+def test_a_folder_is_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be opened: Is a directory"):
+        load_archive(tmp_path, COMPAT)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "JSON array"),
-        ("", "JSON array"),
-        ("[3]", "must be an object"),
-        ("[{}", "expected ',' or ']'"),
-        ("[{} {}]", "expected ',' or ']'"),
-        ('[{"a": ', "record ends too early"),
-        ("[] x", "after the end"),
+        (b"{}", "[0]: a catalogue is a JSON array"),
+        (b"", "[0]: a catalogue is a JSON array"),
+        (b"[3]", "[0]: a product record must be an object"),
+        (b"[%s", "[1]: expected ',' or ']'"),
+        (b"[%s %s]", "[1]: expected ',' or ']'"),
+        (b"[%s,%s,]", "[2]: expected a record after ','"),
+        (b'[%s,{"a": ', "[1]: broken record: Expecting value"),
+        (b'[%s,{"a" 3}]', "[1]: broken record: Expecting ':' delimiter"),
+        (b'[%s,{"title": "', "[1]: broken record: Unterminated string"),
+        (b'[%s,{"a": NaN}]', "[1]: broken record: NaN is no JSON number"),
+        (b'[{"a": ' + b"[" * 100_000, "[0]: broken record: maximum recursion depth"),
+        (b'[%s,{"title": "\\ud83d"}]', "[1]: broken record: half of a surrogate pair"),
+        (b'[%s,{"title": "\xff"}]', "[0]: damaged archive: 'utf-8' codec can't decode"),
+        (b"[] x", "[0]: text after the end"),
     ],
 )
-def test_text_that_is_no_catalogue_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_text_that_is_no_catalogue_is_named(tmp_path: Path, text: bytes, message: str) -> None:
     path = tmp_path / "items.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message.replace("]", "\\]")) as caught:
+    path.write_bytes(text.replace(b"%s", json.dumps(record()).encode()))
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
         load_archive(path, COMPAT)
     assert caught.value.file == str(path)
+    assert caught.value.remedy
 
 
-def test_bytes_that_are_no_utf8_are_named(tmp_path: Path) -> None:
+def test_whole_surrogate_pairs_are_text(tmp_path: Path) -> None:
+    write(tmp_path / "items.json", [record(title="红色🔥")])
+    path = tmp_path / "escaped.json"
+    path.write_text(json.dumps([record(title="红色🔥")]))
+    assert "\\ud83d" in path.read_text()
+    (product,) = load_archive(path, COMPAT).catalogue.products.values()
+    assert product.title == "红色🔥"
+
+
+def test_a_record_without_end_is_given_up_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "_LONGEST_RECORD", 1000)
+    monkeypatch.setattr(archive, "_CHUNK", 100)
     path = tmp_path / "items.json"
-    path.write_bytes(b'[{"asin": "\xff"}]')
-    with pytest.raises(InputError, match="UTF-8"):
-        load_archive(path, COMPAT)
+    path.write_text('[{"title": "' + "x" * 100_000)
+    reading = archive.Archive(path)
+    with pytest.raises(InputError, match="Unterminated string"):
+        list(reading)
+    assert reading.sha256 == ""
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from trainer.shop.budget.rules import (
     Rule,
     first_hit,
     number,
+    without_endless_numbers,
 )
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -101,7 +102,7 @@ def parse_clauses(text: str) -> Budget:
 def clauses_of(text: str) -> Iterator[str]:
     """Clauses of an instruction; a clause that is only a prefix word joins the next one."""
     carried = ""
-    for part in _CLAUSE_END.split(_THOUSANDS.sub("", text)):
+    for part in _CLAUSE_END.split(without_endless_numbers(_THOUSANDS.sub("", text))):
         clause = carried + part.strip()
         carried = ""
         if re.fullmatch(PREFIX, clause):

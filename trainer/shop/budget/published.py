@@ -22,8 +22,10 @@ from trainer.shop.budget.rules import (
     WITHIN,
     Budget,
     Rule,
+    amount,
     first_hit,
     number,
+    without_endless_numbers,
 )
 
 _N = number()
@@ -88,7 +90,7 @@ _SOME_TENS = re.compile(rf"([二三四五六七八九])十几\s*{CURRENCY}")
 
 def parse_published(text: str) -> Budget:
     """The ceiling that ``instruction-budget-v1`` finds in an instruction."""
-    text = text.replace(",", "").replace("，", "")
+    text = without_endless_numbers(text.replace(",", "").replace("，", ""))
     return ten_thousands(text) or first_hit(RULES, text) or spoken(text) or NO_BUDGET
 
 
@@ -97,7 +99,8 @@ def ten_thousands(text: str) -> Budget | None:
     found = _TEN_THOUSANDS.search(text)
     if found is None:
         return None
-    return Budget(int(found[1]) * 1e4 + int(found[2]) * 1e3, "ten-thousands")
+    value = amount(found[1], "万") + amount(found[2], "千")
+    return Budget(value, "ten-thousands") if value > 0 else None
 
 
 def spoken(text: str) -> Budget | None:

@@ -45,6 +45,15 @@ def number(name: str = "value") -> str:
 RANGE = rf"{number('low')}\s*{CURRENCY}?\s*[-~～—至到和]\s*{number()}\s*"
 
 
+#: no price is written with this many digits
+_ENDLESS = re.compile(rf"[\d{NUMERALS}]{{19,}}")
+
+
+def without_endless_numbers(text: str) -> str:
+    """The text to match. Patterns would take very long to find out that such a run is no price."""
+    return _ENDLESS.sub("#", text)
+
+
 def amount(text: str, scale: str | None) -> float:
     """Digits or a numeral, times its scale."""
     value = float(read_numeral(text)) if text[0] in NUMERALS else float(text)
