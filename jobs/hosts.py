@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ SMI = (
 )
 SMI_TIMEOUT_S = 10.0
 MEBI = 2**20
+Gpus = list[dict[str, Any]]
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +39,22 @@ class Registration:
     Every call leaves no open connection: the worker forks, and a child must not inherit one.
     """
 
-    def __init__(self, worker: str, queues: list[str]) -> None:
+    def __init__(
+        self,
+        worker: str,
+        queues: list[str],
+        *,
+        host: str = "",
+        gpus: Callable[[], Gpus | None] | None = None,
+    ) -> None:
         self._worker, self._queues = worker, queues
+        self._host = host or settings.INTRASKILL_HOST_NAME
+        self._gpus = gpus or seen_gpus
         self._beat_at = self._gpus_at = float("-inf")
 
     def begin(self) -> None:
         """Put the machine and this worker on record."""
-        self._write(_machine() | _seen_gpus(), present=True)
+        self._write(_machine() | self._with_gpus(), present=True)
 
     def beat(self) -> None:
         """Say, at most every ten seconds, that the machine is up."""
@@ -54,28 +65,33 @@ class Registration:
         facts: dict[str, Any] = {"free_disk_bytes": free_disk()}
         if now - self._gpus_at >= LOOK_AT_GPUS_S:
             self._gpus_at = now
-            facts |= _seen_gpus()
+            facts |= self._with_gpus()
         self._write(facts, present=True)
 
     def end(self) -> None:
         """Take this worker off the record."""
         self._write({}, present=False)
 
+    def _with_gpus(self) -> dict[str, Any]:
+        """Nothing when the driver does not answer: what was seen before stays on record."""
+        seen = self._gpus()
+        return {} if seen is None else {"gpus": seen}
+
     def _write(self, facts: dict[str, Any], *, present: bool) -> None:
         try:
-            write(self._worker, self._queues, facts, present=present)
+            write(self._host, self._worker, self._queues, facts, present=present)
         except DatabaseError as error:
             logger.warning("the host's row was not written: %s", error)
         finally:
             connections.close_all()
 
 
-def write(worker: str, queues: list[str], facts: dict[str, Any], *, present: bool) -> Host:
+def write(
+    name: str, worker: str, queues: list[str], facts: dict[str, Any], *, present: bool
+) -> Host:
     """Bring the row of this host up to date; workers that died without a word are dropped."""
     with transaction.atomic():
-        host, _made = Host.objects.select_for_update().get_or_create(
-            name=settings.INTRASKILL_HOST_NAME
-        )
+        host, _made = Host.objects.select_for_update().get_or_create(name=name)
         others = [
             row
             for row in host.workers
@@ -113,13 +129,7 @@ def free_disk() -> int:
     return shutil.disk_usage(Path(settings.INTRASKILL_HOME) / "runs").free
 
 
-def _seen_gpus() -> dict[str, Any]:
-    """Nothing when the driver does not answer: what was seen before stays on record."""
-    seen = gpus()
-    return {} if seen is None else {"gpus": seen}
-
-
-def gpus() -> list[dict[str, Any]] | None:
+def seen_gpus() -> Gpus | None:
     """The GPUs that the driver names; none where there is no driver, None if it fails."""
     try:
         answer = subprocess.run(

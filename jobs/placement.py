@@ -110,6 +110,18 @@ def unplaced() -> list[Attempt]:
     return list(waiting.select_related("stage__round__experiment").order_by("created_at", "id"))
 
 
+def hosts_busy() -> set[str]:
+    """The hosts whose GPUs somebody holds."""
+    leased = Host.objects.exclude(lease=None).exclude(gpus=[])
+    return set(leased.values_list("name", flat=True))
+
+
+def may_find_place(attempt: Attempt, busy: set[str]) -> bool:
+    """Whether it is worth asking for a place while these hosts are busy (no query if pinned)."""
+    wanted = attempt.stage.round.experiment.host
+    return wanted not in busy if wanted else not set(_hosts(attempt)) <= busy
+
+
 def holders(attempt: Attempt) -> list[Host]:
     """The hosts that an unplaced attempt could use, with what holds each."""
     return list(

@@ -62,10 +62,10 @@ class QueueStatus:
 
 def connection() -> Redis:
     """A connection that fails within seconds instead of hanging when the queue is down."""
-    return Redis.from_url(_url(), socket_connect_timeout=CONNECT_TIMEOUT_S)
+    return Redis.from_url(url(), socket_connect_timeout=CONNECT_TIMEOUT_S)
 
 
-def _url() -> str:
+def url() -> str:
     """Asked at each call: an embedded server may come back at another port."""
     return redis_url(settings.REDIS_URL, settings.INTRASKILL_HOME)
 
@@ -155,7 +155,7 @@ class Presence(Protocol):
     def end(self) -> None: ...
 
 
-class _Worker(Worker):
+class HostWorker(Worker):
     """A worker that makes itself known when it begins, while it waits or works, and at its end."""
 
     presence: Presence | None = None
@@ -181,8 +181,8 @@ def work(queue_names: Sequence[str], presence: Callable[[str, list[str]], Presen
 
     Earlier queues are served first. ``presence`` is called with the worker's name and its queues.
     """
-    link = Redis.from_url(_url())
-    worker = _Worker(
+    link = Redis.from_url(url())
+    worker = HostWorker(
         [_queue(name, link) for name in queue_names],
         connection=link,
         serializer=JSONSerializer,

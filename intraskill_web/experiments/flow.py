@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 from django.db import transaction
+from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, new_attempt, refresh_round
@@ -75,8 +76,9 @@ def hand_in(attempt: Attempt) -> bool:
         return False
     attempt.executions += 1
     attempt.job_id = queue.job_id_of(attempt.pk, attempt.executions)
-    attempt.host, attempt.queue = place.host, place.queue
-    attempt.save(update_fields=["executions", "job_id", "host", "queue", "updated_at"])
+    attempt.host, attempt.queue, attempt.queued_at = place.host, place.queue, timezone.now()
+    fields = ["executions", "job_id", "host", "queue", "queued_at", "updated_at"]
+    attempt.save(update_fields=fields)
     job_id = attempt.job_id
     queue.enqueue_on_commit(
         attempt.pk, job_id, place.queue, lambda: _mark_queued(attempt.pk, job_id)
@@ -87,11 +89,16 @@ def hand_in(attempt: Attempt) -> bool:
 def hand_in_waiting() -> int:
     """Hand in what waited for a host and finds one now, the oldest first; returns how many."""
     found = 0
-    for attempt in placement.unplaced():
+    waiting = placement.unplaced()
+    busy = placement.hosts_busy() if waiting else set()
+    for attempt in waiting:
+        if not placement.may_find_place(attempt, busy):
+            continue
         with transaction.atomic():
             row = Attempt.objects.select_for_update().get(pk=attempt.pk)
-            if row.state == State.REQUESTED and not row.queue:
-                found += hand_in(attempt)
+            if row.state == State.REQUESTED and not row.queue and hand_in(row):
+                found += 1
+        busy = placement.hosts_busy()
     return found
 
 

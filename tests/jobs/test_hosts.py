@@ -51,7 +51,7 @@ def test_a_worker_registers_its_machine(smi: Path) -> None:
 
 def test_a_machine_without_a_driver_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert hosts.gpus() == []
+    assert hosts.seen_gpus() == []
 
 
 def test_a_driver_that_fails_takes_no_gpu_off_the_record(smi: Path) -> None:

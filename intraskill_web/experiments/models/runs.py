@@ -183,6 +183,7 @@ class Attempt(models.Model):
     job_id = models.CharField(max_length=64, blank=True)
     executions = models.PositiveIntegerField(default=0)  # jobs made for this attempt
     queue = models.CharField(max_length=160, blank=True)  # of its latest job; empty: none yet
+    queued_at = models.DateTimeField(null=True, blank=True)  # when that job was handed in
     worker = models.CharField(max_length=120, blank=True)
     watcher_pid = models.PositiveIntegerField(null=True, blank=True)
     watcher_started = models.CharField(max_length=64, blank=True)  # start token, see jobs.process
