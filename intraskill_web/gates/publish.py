@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from intraskill_web.core.text import storable_json
 from intraskill_web.experiments.models import Round
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.skills.publish import title_of
@@ -36,7 +37,7 @@ def publish_gate(round_: Round, folder: Path, *, run: Path) -> GateRun:
             "delta_mean": reward["delta_mean"],
             "delta_low": low,
             "delta_high": high,
-            "summary": _summary(manifest, contributions, inference),
+            "summary": storable_json(_summary(manifest, contributions, inference)),
             "path": folder.relative_to(run).as_posix(),
         },
     )

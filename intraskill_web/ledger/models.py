@@ -7,6 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment, Round
 
+SEE_PRIVILEGED = "ledger.see_privileged"
+
 
 class Candidate(models.Model):
     """A proposed ADD, REWRITE or other operation on the bank, in the round that compiled it."""
@@ -25,6 +27,7 @@ class Candidate(models.Model):
 
     class Meta:
         ordering = ["experiment", "round", "candidate_id"]
+        permissions = [("see_privileged", _("Can see the privileged part of failure cards"))]
         constraints = [
             models.UniqueConstraint(fields=["round", "candidate_id"], name="candidate_once")
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from intraskill_web.core.text import storable, storable_json
 from intraskill_web.experiments.models import Round
 from intraskill_web.gates.models import GateRun
 from intraskill_web.ledger.models import Candidate
@@ -27,9 +28,11 @@ def publish_candidates(round_: Round, path: Path) -> int:
                 "operation": candidate.operation,
                 "target_chunk_id": candidate.target_chunk_id or "",
                 "title": title_of(candidate.content, candidate.metadata),
-                "content": candidate.content,
+                "content": storable(candidate.content),
                 "status": POOLED,
-                "source_card_ids": list(candidate.metadata.get("evidence_card_ids", [])),
+                "source_card_ids": storable_json(
+                    list(candidate.metadata.get("evidence_card_ids", []))
+                ),
             },
         )
     return len(pool.candidates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from intraskill_web.core.text import storable
 from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.skills.models import (
     ChunkRevision,
@@ -83,8 +84,8 @@ def _revision(experiment: Experiment, chunk: Chunk) -> ChunkRevision:
         skill_id=chunk.skill_id,
         content_sha256=chunk.content_sha256,
         defaults={
-            "content": chunk.content,
-            "version": chunk.version,
+            "content": storable(chunk.content),
+            "version": storable(chunk.version),
             "title": title_of(chunk.content, chunk.metadata),
         },
     )
@@ -95,4 +96,4 @@ def title_of(content: str, metadata: Mapping[str, object]) -> str:
     """A chunk's title: the one it was given, else the heading of its text, else its first line."""
     given = metadata.get("title")
     line = content.strip().splitlines()[0] if content.strip() else ""
-    return str(given or line.lstrip("# ").strip())[:200]
+    return storable(str(given or line.lstrip("# ").strip()))[:200]

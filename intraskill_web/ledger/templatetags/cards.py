@@ -1,0 +1,25 @@
+"""Words and look-ups of failure cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+from intraskill_web.core.labels import word
+from intraskill_web.ledger.cards import STATUSES
+
+register = template.Library()
+
+
+@register.filter
+def card_status(status: str) -> str:
+    """What a card proposes, in words."""
+    return word(STATUSES, status)
+
+
+@register.filter
+def of_card(used: Mapping[str, Any], card_id: str) -> Any:
+    """The candidates compiled from a card."""
+    return used.get(card_id, [])
