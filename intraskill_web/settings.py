@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "intraskill_web.ledger",
     "intraskill_web.episodes",
     "intraskill_web.monitoring",
+    "intraskill_web.reports",
     "intraskill_web.configs",
     "intraskill_web.review",
     "jobs",
@@ -91,6 +92,7 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "intraskill_web.urls"
 WSGI_APPLICATION = "intraskill_web.wsgi.application"
+AUTHENTICATION_BACKENDS = ["intraskill_web.monitoring.reader.ReaderBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
@@ -125,6 +127,10 @@ RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the addr
 }
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}
+
+# --- preflight ----------------------------------------------------------------------------------
+INTRASKILL_PREFLIGHT = envbool("INTRASKILL_PREFLIGHT", True)  # False: start whatever is red
+INTRASKILL_LAUNCH_FOLDER = envstr("INTRASKILL_LAUNCH_FOLDER", str(BASE_DIR / "configs" / "slime"))
 
 # --- messages -----------------------------------------------------------------------------------
 INTRASKILL_PUBLIC_URL = envstr(  # what links in messages begin with

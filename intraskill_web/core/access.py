@@ -19,7 +19,7 @@ def may_operate(user: Any) -> bool:
         return False
     if user.is_superuser:
         return True
-    known = getattr(user, "_may_operate", None)
+    known = getattr(user, "operates", None)  # read with the session, monitoring.reader
     if known is None:
         app, codename = OPERATE.split(".")
         known = (
@@ -27,7 +27,7 @@ def may_operate(user: Any) -> bool:
             .filter(Q(group__user=user) | Q(user=user))
             .exists()
         )
-        user._may_operate = known
+        user.operates = known
     return bool(known)
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.experiments.models import Attempt
+from intraskill_web.monitoring.attempts import environment
 from jobs.queue import QueueStatus
 from jobs.transitions import State
 
@@ -69,5 +70,5 @@ def attempt_data(attempt: Attempt) -> dict[str, Any]:
         "signal": attempt.signal,
         "error": attempt.error,
         "peak_memory_bytes": attempt.peak_memory_bytes,
-        "environment": attempt.environment,
+        "environment": environment.masked(attempt.environment),
     }

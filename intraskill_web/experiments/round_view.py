@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.actions import Button, buttons
 from intraskill_web.experiments.lane import LaneStage, lane
-from intraskill_web.experiments.logs import LogPart, read_log, tail_start
 from intraskill_web.experiments.models import Attempt, Round
 from intraskill_web.experiments.round_page import (
     GateFacts,
@@ -24,6 +23,7 @@ from intraskill_web.experiments.time_left import TimeLeft, left_of_round
 from intraskill_web.gates.forest import Forest, forest
 from intraskill_web.gates.health import sound
 from intraskill_web.gates.panel import gate_panel
+from intraskill_web.monitoring.attempts.logs import LogPart, read_log, tail_start
 from intraskill_web.monitoring.panels.base import Panel, RoundData
 from intraskill_web.monitoring.panels.frontier import frontier
 from intraskill_web.monitoring.panels.health import health
@@ -32,6 +32,7 @@ from intraskill_web.monitoring.panels.outcome import BareScore, outcome
 from intraskill_web.monitoring.signals.inbox import events_of
 from intraskill_web.monitoring.signals.rules import Facts
 from intraskill_web.monitoring.signals.strip import Signal, round_signals
+from jobs.transitions import ACTIVE
 
 LOG_BYTES = 16 * 1024
 
@@ -182,5 +183,6 @@ def _log(state: RoundState) -> dict[str, Any]:
     if attempt is None:
         return {"log_attempt": None}
     path = attempt.log_file
-    part: LogPart = read_log(path, tail_start(path, LOG_BYTES), limit=LOG_BYTES)
+    over = attempt.state not in ACTIVE
+    part: LogPart = read_log(path, tail_start(path, LOG_BYTES), limit=LOG_BYTES, over=over)
     return {"log_attempt": attempt, "log_stage": stage, "log": part}

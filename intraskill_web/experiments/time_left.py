@@ -2,7 +2,9 @@
 
 A stage tells its own time left from its pace (``Stage.eta_seconds``). Stages that have not begun
 take what the same stage took in earlier rounds of the experiment: the median, so that one stopped
-or disturbed round says little. Where a stage never finished before, nothing is told.
+or disturbed round says little. In a first round there is none; what plays episodes is then told
+from its planned number and the pace of the episodes played so far, and the rest is left out, so the
+sum is a lower bound and says so.
 """
 
 from __future__ import annotations
@@ -11,21 +13,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.planned import planned_episodes
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.transitions import ACTIVE, DONE, RoundState, State
 
+EVALUATIONS = ("freeze", "validate")  # stages whose episodes are all alike
 MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """Seconds left, and the moment at which they are over."""
+    """Seconds left, and the moment at which they are over. ``at_least``: something is not in it."""
 
     seconds: float
+    at_least: bool = False
 
     @property
     def ends_at(self) -> datetime:
@@ -41,64 +48,87 @@ def left_of_stage(stage: Stage) -> float | None:
     return stage.eta_seconds if told else None
 
 
-def usual_seconds(experiment: Experiment) -> dict[str, float]:
-    """What each kind of stage took in this experiment, by median (one query). Pauses between the
-    attempts of a stage do not count.
-    """
-    worked: dict[tuple[str, int], float] = {}
-    finished = Attempt.objects.filter(
-        stage__round__experiment=experiment, stage__state=State.SUCCEEDED
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What stages took, by kind (the median), and the seconds of one evaluation episode."""
+
+    usual: Mapping[str, float]
+    per_episode: float | None = None
+
+    def of(self, kind: str, config: Mapping[str, Any]) -> tuple[float, bool]:
+        """(seconds of a whole stage of this kind, whether that is all of it)."""
+        if kind in self.usual:
+            return self.usual[kind], True
+        episodes = planned_episodes(kind, config)
+        if self.per_episode is None or episodes is None:
+            return 0.0, False
+        return episodes * self.per_episode, False
+
+
+def pace_of(experiment: Experiment) -> Pace:
+    """How fast this experiment was so far (one query). Pauses between attempts do not count."""
+    worked: dict[int, float] = {}
+    stages: dict[int, Stage] = {}
+    rows = Attempt.objects.filter(stage__round__experiment=experiment).filter(
+        Q(stage__state=State.SUCCEEDED) | Q(stage__kind="freeze")
     )
-    for attempt in finished.select_related("stage"):
-        key = (attempt.stage.kind, attempt.stage_id)
-        worked[key] = worked.get(key, 0.0) + (attempt.seconds or 0.0)
+    for attempt in rows.select_related("stage"):
+        stages[attempt.stage_id] = attempt.stage
+        worked[attempt.stage_id] = worked.get(attempt.stage_id, 0.0) + (attempt.seconds or 0.0)
     took: dict[str, list[float]] = {}
-    for (kind, _stage), seconds in worked.items():
-        took.setdefault(kind, []).append(seconds)
-    return {kind: median(values) for kind, values in took.items()}
+    rates: list[float] = []
+    for pk, stage in stages.items():
+        if stage.state == State.SUCCEEDED:
+            took.setdefault(stage.kind, []).append(worked[pk])
+        if stage.unit == "episode" and stage.done >= MIN_DONE and stage.kind in EVALUATIONS:
+            rates.append(worked[pk] / stage.done)
+    return Pace(
+        {kind: median(values) for kind, values in took.items()}, median(rates) if rates else None
+    )
 
 
 def left_of_round(
-    round_: Round, stages: Sequence[Stage], usual: Mapping[str, float] | None = None
+    round_: Round, stages: Sequence[Stage], pace: Pace | None = None
 ) -> TimeLeft | None:
-    """Of a round that works now; None when it does not, or when a stage is new to all rounds.
+    """Of a round that works now; None when it does not, or when nothing can be told.
 
-    ``usual`` as of ``usual_seconds``; one query where it is left out.
+    ``pace`` as of ``pace_of``; one query where it is left out.
     """
     if round_.state != RoundState.RUNNING:
         return None
-    usual = usual_seconds(round_.experiment) if usual is None else usual
-    total = 0.0
+    pace = pace_of(round_.experiment) if pace is None else pace
+    total, whole = 0.0, True
     for stage in stages:
         if stage.state in DONE:
             continue
-        left = _left(stage, usual)
-        if left is None:
-            return None
-        total += left
-    return TimeLeft(total)
+        seconds, known = _left(stage, pace, round_.experiment.config)
+        total, whole = total + seconds, whole and known
+    return TimeLeft(total, not whole) if total or whole else None
 
 
 def left_of_experiment(
-    round_: Round, stages: Sequence[Stage], usual: Mapping[str, float] | None = None
+    round_: Round, stages: Sequence[Stage], pace: Pace | None = None
 ) -> TimeLeft | None:
     """The latest round's rest and the planned rounds after it."""
     if round_.state != RoundState.RUNNING:
         return None
-    usual = usual_seconds(round_.experiment) if usual is None else usual
-    now = left_of_round(round_, stages, usual)
-    if now is None or any(kind not in usual for kind in STAGE_ORDER):
+    experiment = round_.experiment
+    pace = pace_of(experiment) if pace is None else pace
+    now = left_of_round(round_, stages, pace)
+    if now is None:
         return None
-    later = max(0, round_.experiment.rounds_planned - round_.number - 1)
-    return TimeLeft(now.seconds + later * sum(usual[kind] for kind in STAGE_ORDER))
+    later = max(0, experiment.rounds_planned - round_.number - 1)
+    one = [pace.of(kind, experiment.config) for kind in STAGE_ORDER]
+    whole = all(known for _seconds, known in one) or not later
+    total = now.seconds + later * sum(seconds for seconds, _known in one)
+    return TimeLeft(total, now.at_least or not whole)
 
 
-def _left(stage: Stage, usual: Mapping[str, float]) -> float | None:
+def _left(stage: Stage, pace: Pace, config: Mapping[str, Any]) -> tuple[float, bool]:
     if stage.state in ACTIVE:
         told = left_of_stage(stage)
         if told is not None:
-            return told
-    if stage.kind not in usual:
-        return None
+            return told, True
+    seconds, known = pace.of(stage.kind, config)
     passed = stage.seconds if stage.state in ACTIVE else None
-    return max(0.0, usual[stage.kind] - (passed or 0.0))
+    return max(0.0, seconds - (passed or 0.0)), known

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from intraskill_web.experiments import queue_views, rework_views, views
+from intraskill_web.monitoring.attempts import views as attempt_views
 
 app_name = "experiments"
 urlpatterns: list[URLPattern] = [
@@ -22,7 +23,7 @@ urlpatterns: list[URLPattern] = [
         name="skip",
     ),
     path("jobs/", queue_views.queue_page, name="queue"),
-    path("jobs/attempts/<int:pk>/", queue_views.attempt_page, name="attempt"),
-    path("jobs/attempts/<int:pk>/log/", queue_views.log_lines, name="log"),
-    path("jobs/attempts/<int:pk>/log.txt", queue_views.log_file, name="log_file"),
+    path("jobs/attempts/<int:pk>/", attempt_views.attempt_page, name="attempt"),
+    path("jobs/attempts/<int:pk>/log/", attempt_views.log_lines, name="log"),
+    path("jobs/attempts/<int:pk>/log.txt", attempt_views.log_file, name="log_file"),
 ]

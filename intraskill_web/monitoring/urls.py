@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from intraskill_web.monitoring import channel_views, inbox_views, views
+from intraskill_web.monitoring.preflight import views as preflight_views
 
 app_name = "monitoring"
 urlpatterns: list[URLPattern] = [
@@ -13,6 +14,15 @@ urlpatterns: list[URLPattern] = [
         views.panel_page,
         name="panel",
     ),
+    path("experiments/<slug:name>/preflight/", preflight_views.of_experiment, name="preflight"),
+    path(
+        "experiments/<slug:name>/preflight/check/",
+        preflight_views.check_experiment,
+        name="check_experiment",
+    ),
+    path("preflight/slime/", preflight_views.of_launch, name="launches"),
+    path("preflight/slime/<str:file>/", preflight_views.of_launch, name="launch"),
+    path("preflight/slime/<str:file>/check/", preflight_views.check_launch, name="check_launch"),
     path("inbox/", inbox_views.inbox, name="inbox"),
     path("inbox/read/", inbox_views.read, name="read"),
     path("inbox/channels/", channel_views.channels, name="channels"),

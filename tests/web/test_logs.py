@@ -7,14 +7,21 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from intraskill_web.experiments.logs import (
+from intraskill_web.experiments.models import Attempt
+from intraskill_web.monitoring.attempts.environment import MASK, flat, masked
+from intraskill_web.monitoring.attempts.failure import ended_how, excerpt
+from intraskill_web.monitoring.attempts.logs import (
     LINE_LIMIT,
-    last_error,
     parse_line,
     read_log,
     tail_start,
 )
-from intraskill_web.experiments.models import Attempt
+from intraskill_web.monitoring.attempts.search import (
+    MATCHES,
+    PIECE,
+    count_levels,
+    search_log,
+)
 from tests.web.factories import Made
 
 
@@ -113,18 +120,201 @@ def test_lines_have_the_numbers_of_an_editor_wherever_reading_begins(tmp_path: P
 def test_far_into_a_huge_log_lines_are_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intraskill_web.experiments.logs.COUNTED", 3)
+    monkeypatch.setattr("intraskill_web.monitoring.attempts.logs.COUNTED", 3)
     log = write(tmp_path / "a.log", "one\ntwo\n")
     assert [line.number for line in read_log(log, 4).lines] == [None]
 
 
-def test_the_error_panel_points_to_the_last_traceback(tmp_path: Path) -> None:
-    log = write(
-        tmp_path / "a.log", "INFO a\nTraceback (most recent call last):\n  File x\nKeyError: 'q'\n"
+def test_a_last_line_without_an_end_is_shown_once_nobody_writes_any_more(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "one\nKilled")
+    assert [x.text for x in read_log(log, 0).lines] == ["one"]
+    part = read_log(log, 0, over=True)
+    assert ([x.text for x in part.lines], part.at_end) == (["one", "Killed"], True)
+    assert [x.text for x in search_log(log, 0, text="kill", over=True).lines] == ["Killed"]
+    assert search_log(log, 0, text="kill").lines == []
+
+
+def test_a_search_finds_lines_whatever_their_case_and_marks_the_words(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "INFO Step one\nINFO two\nINFO a STEP and a step\n")
+    found = search_log(log, 0, text="step")
+    assert [line.number for line in found.lines] == [1, 3]
+    assert [(s.text, s.hit) for s in found.lines[1].spans] == [
+        ("a ", False), ("STEP", True), (" and a ", False), ("step", True),
+    ]  # fmt: skip
+    assert not found.full
+
+
+def test_a_search_sees_through_colours_and_reads_chinese(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "reward \x1b[32m0.6\x1b[0m1\n水杯 found\nplain\n")
+    (line,) = search_log(log, 0, text="reward 0.61").lines
+    assert [(s.text, s.css, s.hit) for s in line.spans] == [
+        ("reward ", "", True), ("0.6", "a32", True), ("1", "", True),
+    ]  # fmt: skip
+    assert [x.number for x in search_log(log, 0, text="水杯").lines] == [2]
+
+
+def test_a_search_takes_its_text_as_it_is(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "a.b\naxb\n[x](\n")
+    assert [x.text for x in search_log(log, 0, text="a.b").lines] == ["a.b"]
+    assert [x.text for x in search_log(log, 0, text="[x](").lines] == ["[x]("]
+    assert search_log(log, 0, text="none").lines == []
+    assert search_log(tmp_path / "missing.log", 0, text="a").lines == []
+
+
+def test_a_search_with_a_level_wants_both(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "INFO disk\nERROR disk\nERROR net\n")
+    assert [x.text for x in search_log(log, 0, text="disk", level="error").lines] == ["disk"]
+
+
+def test_a_search_of_a_large_log_goes_on_where_it_ended(tmp_path: Path) -> None:
+    lines = "".join(f"INFO step {i} ok\n" for i in range(2 * MATCHES + 10))
+    log = write(tmp_path / "a.log", lines)
+    seen: list[int | None] = []
+    start, pages = 0, 0
+    while True:
+        found = search_log(log, start, text="step")
+        seen += [line.number for line in found.lines]
+        start, pages = found.next, pages + 1
+        if not found.full:
+            break
+    assert (pages, seen) == (3, list(range(1, 2 * MATCHES + 11)))
+
+
+def test_offsets_stay_true_across_the_pieces_of_a_search(tmp_path: Path) -> None:
+    text = "x" * 99 + "\n"
+    log = write(tmp_path / "a.log", text * (PIECE // 50) + "needle here\n" + text * 10)
+    (line,) = search_log(log, 0, text="needle").lines
+    assert log.read_bytes()[line.offset :].startswith(b"needle here\n")
+    assert line.number == PIECE // 50 + 1
+
+
+def test_levels_are_counted_where_the_log_is_not_too_long(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "INFO a\nWARNING b\nERROR c\nValueError: x\nno error in it\n")
+    assert count_levels(log) == {"warn": 1, "error": 2}
+    assert count_levels(log, limit=10) is None
+    assert count_levels(tmp_path / "missing.log") == {"warn": 0, "error": 0}
+
+
+TRACEBACK = (
+    "INFO a\nTraceback (most recent call last):\n  File x\nKeyError: 'q'\n"
+    "INFO b\nTraceback (most recent call last):\n  File y\nOSError: last\nINFO end\n"
+)
+
+
+def test_the_failure_panel_shows_the_last_error_with_the_lines_before_it(tmp_path: Path) -> None:
+    found = excerpt(write(tmp_path / "a.log", TRACEBACK))
+    assert found.first is not None and found.first.number == 6
+    assert [line.number for line in found.lines] == list(range(1, 10))
+    quiet = excerpt(write(tmp_path / "b.log", "INFO fine\n"))
+    assert (quiet.first, [x.text for x in quiet.lines]) == (None, ["fine"])
+    assert excerpt(tmp_path / "missing.log").lines == []
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "words"),
+    [
+        (None, "SIGKILL", "killed by SIGKILL"),
+        (137, "", "killed by SIGKILL"),
+        (139, "", "killed by SIGSEGV"),
+        (2, "", "exit code 2 (bad input)"),
+        (3, "", "exit code 3"),
+        (255, "", "exit code 255"),
+        (None, "", ""),
+    ],
+)
+def test_an_end_is_named_by_its_signal_or_code(code: int | None, name: str, words: str) -> None:
+    assert ended_how(code, name) == words
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory\n", "ran out of memory"),
+        ("OSError: [Errno 28] No space left on device\n", "disk was full"),
+        ("OSError: [Errno 30] Read-only file system: 'x'\n", "could not be written"),
+        ("sqlite3.OperationalError: database is locked\n", "locked for too long"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused\n", "did not answer"),
+    ],
+)
+def test_a_known_cause_comes_with_its_remedy(
+    made: Made, viewer_client: Client, log: str, word: str
+) -> None:
+    attempt = Attempt.objects.get(pk=made.attempts[0].pk)
+    attempt.log_path = "logs/cause.log"  # of its own: files are not rolled back
+    attempt.state, attempt.exit_code = "failed", 70
+    attempt.save()
+    attempt.log_file.write_text("INFO before\n" + log)
+    text = viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
+    assert word in text
+    assert "exit code 70 (a fault of ours)" in text
+    attempt.log_file.write_text("INFO before\nValueError: else\n")
+    assert word not in viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
+
+
+def test_the_memory_hint_names_the_peak_and_what_the_machine_has(
+    made: Made, viewer_client: Client
+) -> None:
+    attempt = made.attempts[0]
+    Attempt.objects.filter(pk=attempt.pk).update(
+        state="failed", signal="SIGKILL", exit_code=None, peak_memory_bytes=3 * 2**30,
+        environment={"memory_bytes": 4 * 2**30},
+    )  # fmt: skip
+    text = viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
+    assert "Its peak was 3.0 GiB of the machine&#x27;s 4.0 GiB." in text
+    Attempt.objects.filter(pk=attempt.pk).update(state="stopped", stop_reason="operator")
+    assert (
+        "out of memory" not in viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
     )
-    found = last_error(log)
-    assert found is not None and found.text.startswith("Traceback")
-    assert last_error(write(tmp_path / "b.log", "INFO fine\n")) is None
+
+
+SNAPSHOT = {
+    "python": "3.11.9",
+    "packages": {"torch": "2.13.0", "tokenizers": "0.22"},
+    "variables": {
+        "OPENAI_API_KEY": "sk-abcdefghijklmnop",
+        "DATABASE_URL": "postgres://me:hunter2@db/x",
+        "HF_HOME": "/data/hf",
+        "NOTE": "uses hf_abcdefghijklmnopqrst",
+    },
+    "free_bytes": 2**30,
+}
+
+
+def test_secrets_of_the_environment_are_masked(made: Made, viewer_client: Client) -> None:
+    shown = dict(flat(SNAPSHOT))
+    assert shown["variables.OPENAI_API_KEY"] == MASK
+    assert shown["variables.DATABASE_URL"] == f"postgres://{MASK}@db/x"
+    assert shown["variables.NOTE"] == f"uses {MASK}"
+    assert (shown["variables.HF_HOME"], shown["tokenizers"]) == ("/data/hf", "0.22")
+    assert shown["free"] == "1.0 GiB"
+    attempt = made.attempts[0]
+    Attempt.objects.filter(pk=attempt.pk).update(environment=SNAPSHOT)
+    for suffix in ("", "?format=json"):
+        text = viewer_client.get(f"/jobs/attempts/{attempt.pk}/{suffix}").content.decode()
+        assert "hunter2" not in text and "sk-abc" not in text and "hf_abc" not in text
+        assert "2.13.0" in text
+    assert masked(SNAPSHOT)["packages"] == SNAPSHOT["packages"]
+
+
+def test_the_page_searches_and_keeps_the_search_in_its_address(
+    made: Made, viewer_client: Client
+) -> None:
+    attempt = made.attempts[0]
+    text = viewer_client.get(f"/jobs/attempts/{attempt.pk}/?q=step+7").content.decode()
+    assert text.count("<mark") == 1
+    assert 'value="step 7"' in text
+    assert "level=warn&amp;q=step+7" in text
+    hostile = viewer_client.get(f"/jobs/attempts/{attempt.pk}/?q=%3Cscript").content.decode()
+    assert "<script>alert" not in hostile
+    assert "<mark>&lt;script</mark>" in hostile
+
+
+def test_the_page_counts_warnings_and_errors(made: Made, viewer_client: Client) -> None:
+    attempt = made.attempts[0]
+    text = " ".join(viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode().split())
+    assert ">warn 3<" in text
+    only = viewer_client.get(f"/jobs/attempts/{attempt.pk}/?level=warn").content.decode()
+    assert only.count('class="lv-warn"') == 3
 
 
 def test_the_page_answers_lines_from_an_offset(made: Made, viewer_client: Client) -> None:

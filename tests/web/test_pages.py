@@ -159,4 +159,4 @@ def test_the_round_twin_has_the_keys_of_the_command(made: Made, viewer_client: C
 def test_the_title_tells_the_progress(made: Made, viewer_client: Client) -> None:
     text = viewer_client.get("/experiments/demo/rounds/1/").content.decode()
     title = " ".join(text.split("<title>")[1].split("</title>")[0].split())
-    assert title == "7/12 · Train · Round 1 · demo · IntraSkill"
+    assert title == "7/12 · 4 min 34 s left · Train · Round 1 · demo · IntraSkill"

@@ -12,10 +12,11 @@ from django.utils import timezone
 from intraskill_web.experiments.models import Attempt, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.time_left import (
+    Pace,
     left_of_experiment,
     left_of_round,
     left_of_stage,
-    usual_seconds,
+    pace_of,
 )
 from tests.web.factories import Made
 from tests.web.html import Page
@@ -44,10 +45,11 @@ def working(made: Made) -> list[Stage]:
 def test_a_round_takes_the_rest_of_its_stage_and_what_later_stages_took_before(
     made: Made, working: list[Stage]
 ) -> None:
-    usual = usual_seconds(made.experiment)
-    assert usual == TOOK
-    left = left_of_round(made.rounds[1], working, usual)
+    pace = pace_of(made.experiment)
+    assert pace.usual == TOOK
+    left = left_of_round(made.rounds[1], working, pace)
     assert left is not None and left.seconds == 30.0 + 5.0 + 60.0 + 40.0 + 1.0
+    assert not left.at_least
 
 
 def test_a_pause_between_two_attempts_is_no_work(made: Made, working: list[Stage]) -> None:
@@ -57,20 +59,56 @@ def test_a_pause_between_two_attempts_is_no_work(made: Made, working: list[Stage
         stage=gate, number=2, state="succeeded",
         started_at=later, ended_at=later + timedelta(seconds=3),
     )  # fmt: skip
-    assert usual_seconds(made.experiment) == TOOK | {"gate": 43.0}
+    assert pace_of(made.experiment).usual == TOOK | {"gate": 43.0}
 
 
 def test_an_experiment_takes_its_planned_rounds_too(made: Made, working: list[Stage]) -> None:
     round_ = made.rounds[1]
     round_.experiment.rounds_planned = 4
-    left = left_of_experiment(round_, working, TOOK)
+    left = left_of_experiment(round_, working, Pace(TOOK))
     assert left is not None and left.seconds == 136.0 + 2 * 216.0
 
 
-def test_nothing_is_told_of_stages_that_never_finished(made: Made, working: list[Stage]) -> None:
+def test_what_never_finished_is_told_from_its_episodes_and_is_a_lower_bound(
+    made: Made, working: list[Stage]
+) -> None:
     known = {kind: seconds for kind, seconds in TOOK.items() if kind != "gate"}
-    assert left_of_round(made.rounds[1], working, known) is None
-    assert left_of_experiment(made.rounds[1], working, known) is None
+    left = left_of_round(made.rounds[1], working, Pace(known))
+    assert left is not None and (left.seconds, left.at_least) == (96.0, True)
+    left = left_of_round(made.rounds[1], working, Pace(known, per_episode=0.5))
+    assert left is not None  # the published gate plays each of the 40 tasks once
+    assert (left.seconds, left.at_least) == (96.0 + 40 * 0.5, True)
+    whole = left_of_experiment(made.rounds[1], working, Pace(known, per_episode=0.5))
+    assert whole is not None and whole.at_least
+    assert whole.seconds == (96.0 + 20.0) + 2 * (176.0 + 20.0)
+
+
+def test_a_first_round_takes_its_pace_from_the_episodes_of_the_baseline(made: Made) -> None:
+    Round.objects.filter(pk=made.rounds[1].pk).delete()
+    round_ = Round.objects.get(pk=made.rounds[0].pk)
+    Stage.objects.filter(round=round_).exclude(kind="freeze").update(state="")
+    Attempt.objects.filter(stage__round=round_).exclude(stage__kind="freeze").delete()
+    begun = timezone.now()
+    Stage.objects.filter(round=round_, kind="freeze").update(
+        state="succeeded", done=80, total=80, unit="episode"
+    )
+    Attempt.objects.filter(stage__round=round_).update(
+        started_at=begun, ended_at=begun + timedelta(seconds=40)
+    )
+    round_.state = "running"
+    pace = pace_of(made.experiment)
+    assert pace.per_episode == 0.5
+    left = left_of_round(round_, list(round_.stages.order_by("position")), pace)
+    assert left is not None and left.at_least
+    # 12 steps of 8 groups of 4, 40 tasks bare and full, 40 masked
+    assert left.seconds == 0.5 * (12 * 8 * 4 + 80 + 40)
+
+
+def test_of_a_round_of_which_nothing_is_known_nothing_is_told(
+    made: Made, working: list[Stage]
+) -> None:
+    working[1].eta_seconds = None
+    assert left_of_round(made.rounds[1], working, Pace({})) is None
 
 
 def test_a_stage_that_does_not_know_its_pace_yet_takes_what_it_took_before(
@@ -78,7 +116,7 @@ def test_a_stage_that_does_not_know_its_pace_yet_takes_what_it_took_before(
 ) -> None:
     train = working[1]
     train.eta_seconds, train.started_at = None, timezone.now() - timedelta(hours=1)
-    left = left_of_round(made.rounds[1], working, TOOK)
+    left = left_of_round(made.rounds[1], working, Pace(TOOK))
     assert left is not None and left.seconds == 106.0  # it is late: nothing of it is left
 
 
@@ -89,7 +127,7 @@ def test_a_pace_of_few_pieces_is_not_told(done: int, total: int, told: bool) -> 
 
 
 def test_a_round_that_does_not_work_has_no_time_left(made: Made, working: list[Stage]) -> None:
-    assert left_of_round(made.rounds[0], working, TOOK) is None
+    assert left_of_round(made.rounds[0], working, Pace(TOOK)) is None
 
 
 @pytest.mark.usefixtures("working")

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from intraskill_web.experiments.models import Round
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
 
-MANY = 100  # the bell counts no further
+MANY = 100  # the bell looks at so many of the newest
 
 
 def for_reader(user: Any) -> QuerySet[SignalEvent]:
@@ -25,8 +25,12 @@ def unread(user: Any) -> QuerySet[SignalEvent]:
 
 
 def unread_count(user: Any) -> int:
-    """How many, up to MANY (one query)."""
-    return len(unread(user).order_by().values_list("pk", flat=True)[:MANY])
+    """How many of the newest MANY; read with the session's user, else by one query."""
+    known = getattr(user, "unread_signals", None)
+    if known is None:
+        newest = SignalEvent.objects.order_by("-pk").values("pk")[:MANY]
+        known = unread(user).filter(pk__in=newest).count()
+    return int(known)
 
 
 def events_of(round_: Round, user: Any) -> dict[tuple[str, str], SignalEvent]:

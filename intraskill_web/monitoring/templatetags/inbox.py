@@ -19,7 +19,7 @@ register = template.Library()
 
 @register.simple_tag
 def bell(user: Any) -> SafeString:
-    """The way to the inbox, with the number of unread signals (one query)."""
+    """The way to the inbox, with the number of unread signals."""
     n = unread_count(user)
     shown = f"{MANY - 1}+" if n >= MANY else str(n)
     label = ngettext("Inbox, %(n)s unread", "Inbox, %(n)s unread", n) % {"n": shown}

@@ -37,10 +37,11 @@ TIME = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ])?(\d\d:\d\d:\d\d)(?:[.,]\d+)?\S*\s*"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Text of one colour; ``css`` is a class or empty."""
+    """Text of one colour; ``css`` is a class or empty; ``hit`` marks what was looked for."""
 
     text: str
     css: str
+    hit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,11 @@ class LogPart:
         return self.next >= self.size
 
 
-def read_log(path: Path, start: int, *, level: str = "", limit: int = CHUNK) -> LogPart:
-    """Whole lines from byte ``start``; an unfinished last line is left for later.
+def read_log(
+    path: Path, start: int, *, level: str = "", limit: int = CHUNK, over: bool = False
+) -> LogPart:
+    """Whole lines from byte ``start``; an unfinished last line is left for later, unless nobody
+    writes any more (``over``).
 
     ``level`` keeps lines of that level and worse. A missing file is an empty log.
     """
@@ -91,9 +95,9 @@ def read_log(path: Path, start: int, *, level: str = "", limit: int = CHUNK) -> 
         data = handle.read(limit)
         first = _newlines(handle, start)
     end = data.rfind(b"\n") + 1
-    if end == 0 and len(data) == limit:
-        end = limit  # one line longer than the chunk: show what there is
-    lines = [line for line in _lines(data[:end], start, first) if _worse(line.level, level)]
+    if (end == 0 and len(data) == limit) or (over and start + len(data) >= size):
+        end = len(data)  # a line longer than the chunk, or one that will never end
+    lines = [line for line in _lines(data[:end], start, first) if worse(line.level, level)]
     return LogPart(lines, start, start + end, size)
 
 
@@ -111,16 +115,19 @@ def tail_start(path: Path, limit: int = CHUNK) -> int:
     return size - limit + cut + 1 if cut >= 0 else size - limit
 
 
-def last_error(path: Path) -> LogLine | None:
-    """The first line of the last traceback or error in the last bytes, to link to."""
-    found: LogLine | None = None
-    for line in read_log(path, tail_start(path)).lines:
-        if line.level == "error" or FAULT.search(line.text):
-            found = line if found is None or "Traceback" in line.text else found
-    return found
+def is_fault(text: str) -> bool:
+    """Whether a line tells an error by its looks, though it names no level."""
+    return bool(FAULT.search(text))
 
 
-def _worse(level: str, wanted: str) -> bool:
+def newlines_before(path: Path, start: int) -> int | None:
+    """Lines that end before byte ``start``; None where counting them would take too long."""
+    with path.open("rb") as handle:
+        return _newlines(handle, start)
+
+
+def worse(level: str, wanted: str) -> bool:
+    """Whether ``level`` is ``wanted`` or worse; an empty wish keeps everything."""
     order = {"debug": 0, "info": 1, "": 1, "warn": 2, "error": 3}
     return not wanted or order.get(level, 1) >= order.get(wanted, 0)
 
