@@ -97,18 +97,22 @@ def seconds_of_ours(index: SearchIndex, queries: Sequence[Tokens]) -> list[float
     return took
 
 
-def seconds_of_fts5(database: sqlite3.Connection, queries: Sequence[Tokens]) -> list[float]:
-    took = []
+def ask_fts5(
+    database: sqlite3.Connection, queries: Sequence[Tokens]
+) -> tuple[list[float], list[tuple[str, ...]]]:
+    """Seconds and product ids of each query."""
+    took, found = [], []
     for tokens in queries:
         match = " OR ".join(f'"{token}"' for token in tokens)
         started = time.thread_time()
-        database.execute(
+        rows = database.execute(
             "SELECT asin, -bm25(d, 0.0, 3.0, 2.0, 2.0, 2.5, 1.5, 1.2, 0.8) AS score FROM d"
             " WHERE d MATCH ? ORDER BY score DESC, asin LIMIT ?",
             (match, LIMIT),
         ).fetchall()
         took.append(time.thread_time() - started)
-    return took
+        found.append(tuple(row[0] for row in rows))
+    return took, found
 
 
 def query_sets(material: Material, count: int) -> dict[str, list[Tokens]]:
@@ -122,17 +126,20 @@ def query_sets(material: Material, count: int) -> dict[str, list[Tokens]]:
 
 
 def compare(records: Iterable[dict[str, Any]], *, queries: int) -> dict[str, Figure]:
-    """Medians by kind with FTS5 as the peer, and the 95th percentile over all sentences."""
+    """Medians by kind with FTS5 as the peer, the 95th percentile over all sentences, and the share
+    of queries that both answer with the same products in the same order."""
     material = Material()
     index, database = build(records, material, sample=10**9, fts5=True)
     assert database is not None
     figures: dict[str, Figure] = {}
     ours: list[float] = []
     theirs: list[float] = []
+    same: list[bool] = []
     for name, asked in query_sets(material, queries).items():
         index.ids(asked[0], 1)
         took = seconds_of_ours(index, asked)
-        peer = seconds_of_fts5(database, asked[:FTS5_QUERIES])
+        peer, expected = ask_fts5(database, asked[:FTS5_QUERIES])
+        same += [index.ids(q, LIMIT) == ids for q, ids in zip(asked, expected, strict=False)]
         middle, peer_middle = statistics.median(took) * 1e3, statistics.median(peer) * 1e3
         figures[f"search_{name}_p50_ms"] = figure(middle, "ms", peer_middle, peer_middle / middle)
         if name != "rare_words":
@@ -140,6 +147,7 @@ def compare(records: Iterable[dict[str, Any]], *, queries: int) -> dict[str, Fig
             theirs += peer
     high, peer_high = percentile(ours, 95) * 1e3, percentile(theirs, 95) * 1e3
     figures["search_p95_ms"] = figure(high, "ms", peer_high, peer_high / high)
+    figures["search_same_as_fts5"] = figure(sum(same) / len(same), "of the queries")
     return figures
 
 

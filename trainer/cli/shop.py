@@ -103,7 +103,8 @@ def _add_annotate(commands: Any) -> None:
 
 def run_replay(args: argparse.Namespace) -> int:
     """Replay until the first difference. Exit code 1 when there is one."""
-    from trainer.shop.replay import read_traces, replay
+    from trainer.shop.replay import provenance_of, replay
+    from trainer.shop.trace_files import read_traces
 
     world = None
     episodes = steps = 0
@@ -111,7 +112,7 @@ def run_replay(args: argparse.Namespace) -> int:
         if args.episode and trace.get("episode_id") != args.episode:
             continue
         if world is None:
-            recorded = trace.get("provenance", {}).get("environment", {})
+            recorded = provenance_of(trace, "environment")
             world = world_of(args, args.profile or recorded.get("profile", "compat"))
         episodes += 1
         steps += len(trace["steps"])
@@ -122,7 +123,13 @@ def run_replay(args: argparse.Namespace) -> int:
             )
             return 1
     if not episodes:
-        raise InputError("no such episode", file=args.trace, field="--episode", value=args.episode)
+        raise InputError(
+            "no such episode" if args.episode else "the file holds no trace",
+            file=args.trace,
+            field="--episode",
+            value=args.episode,
+            remedy="Name a file of finished traces, and an episode_id that is in it",
+        )
     print_result({"ok": True, "episodes": episodes, "steps": steps, "first_difference": None})
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections import Counter
 from typing import Any
@@ -12,6 +13,12 @@ from typing import Any
 from trainer.errors import InputError
 from trainer.shop.archive import PUBLISHED_SHA256
 from trainer.shop.world import World, load_world
+
+_REMEDIES = {
+    "product_skipped": "Give each product an id of its own, at most 20 characters long",
+    "axis_without_values": "These products can never be bought: give the axis values, or null",
+    "task_without_attributes": "These tasks were left out: give them target attributes",
+}
 
 
 def print_result(value: Any) -> None:
@@ -25,21 +32,31 @@ def world_of(args: argparse.Namespace, profile: str) -> World:
         profile,
         catalogue=args.catalogue,
         splits=args.splits,
-        expected_sha256=known_hash(args.catalogue_sha256),
+        expected_sha256=known_hash(args.catalogue_sha256, "--catalogue-sha256"),
     )
     for code, count in sorted(Counter(notice.code for notice in world.notices).items()):
         first = next(notice for notice in world.notices if notice.code == code)
+        place = f"[{first.record}] {first.asin} {first.detail}".rstrip()
         print(
-            f"{args.catalogue}: {code}: {count} records, first [{first.record}] {first.asin}"
-            f" {first.detail}".rstrip(),
+            f"{args.catalogue}: {code}: {count} records, first {place}. {_REMEDIES[code]}",
             file=sys.stderr,
         )
     return world
 
 
-def known_hash(text: str | None) -> str | None:
+def known_hash(text: str | None, field: str) -> str | None:
     """A hash, or the published one that ``text`` names."""
-    return PUBLISHED_SHA256.get(text, text) if text else None
+    if text is None:
+        return None
+    found = PUBLISHED_SHA256.get(text, text.lower())
+    if not re.fullmatch(r"[0-9a-f]{64}", found):
+        raise InputError(
+            "neither a SHA-256 (64 hexadecimal digits) nor the name of a published one",
+            field=field,
+            value=text,
+            remedy=f"Known names: {', '.join(PUBLISHED_SHA256)}",
+        )
+    return found
 
 
 def read_secret(variable: str | None) -> str | None:
@@ -48,7 +65,11 @@ def read_secret(variable: str | None) -> str | None:
         return None
     value = os.environ.get(variable)
     if not value:
-        raise InputError("the environment variable is empty or not set", field=variable)
+        raise InputError(
+            "the environment variable is empty or not set",
+            field=variable,
+            remedy="Set it to the token, or leave the option out",
+        )
     return value
 
 
@@ -83,36 +104,23 @@ def run_generate(args: argparse.Namespace) -> int:
 
 def run_clean(args: argparse.Namespace) -> int:
     """Clean a raw archive, build the persona splits, write everything with a manifest."""
-    from trainer.files import read_json, write_json
-    from trainer.shop.archive import Archive
-    from trainer.shop.data import build_splits, cleaning
-    from trainer.shop.data.annotation import Annotation
+    from trainer.shop.data.annotation import load_annotations
+    from trainer.shop.data.build_splits import SplitPolicy
+    from trainer.shop.data.cleaning import write_cleaned
 
-    annotations, annotator = {}, None
-    if args.annotations:
-        document = read_json(args.annotations)
-        annotator = document["annotator"]
-        annotations = {row["task_id"]: Annotation(**row) for row in document["annotations"]}
-    manifest = cleaning.write_cleaned(
+    policy = SplitPolicy(
+        seed=args.seed, validation_size=args.validation_size, test_size=args.test_size
+    )
+    annotations, annotator = load_annotations(args.annotations) if args.annotations else ({}, None)
+    manifest = write_cleaned(
         args.source,
         args.out,
         annotations=annotations,
         annotator=annotator,
-        expected_sha256=known_hash(args.sha256),
+        expected_sha256=known_hash(args.sha256, "--sha256"),
+        policy=policy,
     )
-    policy = build_splits.SplitPolicy(
-        seed=args.seed, validation_size=args.validation_size, test_size=args.test_size
-    )
-    tasks = build_splits.persona_tasks(Archive(args.out / cleaning.ARCHIVE_NAME))
-    source = {
-        "cleaned_archive": cleaning.ARCHIVE_NAME,
-        "cleaned_archive_sha256": manifest["archive_sha256"],
-        "cleaned_data_sha256": manifest["data_sha256"],
-    }
-    splits = build_splits.build_splits(tasks, policy, source=source)
-    write_json(args.out / "splits.json", splits)
-    counts = {name: split["task_count"] for name, split in splits["splits"].items()}
-    print_result({**manifest, "splits": counts})
+    print_result(manifest)
     return 0
 
 
@@ -120,17 +128,16 @@ def run_annotate(args: argparse.Namespace) -> int:
     """Annotate every persona task; finished answers survive an interruption."""
     from trainer.files import write_json
     from trainer.shop.archive import Archive
-    from trainer.shop.data.annotate import AnnotatorIdentity, PriceAnnotator, openai_ask
+    from trainer.shop.data.annotate import (
+        AnnotatorIdentity,
+        PriceAnnotator,
+        openai_ask,
+        persona_texts,
+    )
 
     key = read_secret(args.api_key_env)
     archive = Archive(args.source)
-    tasks = [
-        (number, task["instruction_simple"], task["instruction"])
-        for number, (record, task) in enumerate(
-            (record, task) for record in archive for task in record["instructions"]
-        )
-        if record.get("user_persona")
-    ]
+    tasks = list(persona_texts(archive))
     identity = AnnotatorIdentity(archive.sha256, args.base_url, args.model)
     cache = args.out.with_suffix(".cache.jsonl")
     annotator = PriceAnnotator(openai_ask(args.base_url, args.model, key), identity, cache)

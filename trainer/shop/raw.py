@@ -54,6 +54,13 @@ class RawRecord:
             raise self.error(name, "must be a list", value)
         return value
 
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """An object; empty when the record has none."""
+        value = self.raw.get(name) or {}
+        if not isinstance(value, Mapping):
+            raise self.error(name, "must be an object", value)
+        return value
+
     def texts(self, name: str) -> Iterator[str]:
         for value in self.items(name):
             if not isinstance(value, str):
@@ -67,10 +74,7 @@ class RawRecord:
 
     def axes(self) -> Iterator[tuple[str, list[RawRecord]]]:
         """Axes with their entries; an axis whose list is null is dropped."""
-        axes = self.raw.get("customization_options") or {}
-        if not isinstance(axes, Mapping):
-            raise self.error("customization_options", "must be an object", axes)
-        for axis, entries in axes.items():
+        for axis, entries in self.mapping("customization_options").items():
             if entries is None:
                 continue
             if not isinstance(entries, list):

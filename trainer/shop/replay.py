@@ -7,16 +7,12 @@ refused."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from trainer.errors import InputError
-from trainer.files import read_json, read_jsonl
 from trainer.shop.action_text import read_action
 from trainer.shop.session import ShopSession
 from trainer.shop.types import Action, StepResult
@@ -64,23 +60,6 @@ class _Departure(Exception):
         self.replayed = replayed
 
 
-def read_traces(path: Path) -> Iterator[dict[str, Any]]:
-    """Traces of a file: JSON lines (``.jsonl``, ``.jsonl.gz``), or one JSON document."""
-    if not path.exists():
-        raise InputError("no such file", file=path)
-    if path.suffix == ".gz":
-        try:
-            with gzip.open(path, "rt", encoding="utf-8") as lines:
-                yield from map(json.loads, lines)
-        except (OSError, EOFError, ValueError) as error:
-            raise InputError(f"damaged trace file: {error}", file=path) from error
-    elif path.suffix == ".jsonl":
-        yield from read_jsonl(path)
-    else:
-        document = read_json(path)
-        yield from document if isinstance(document, list) else [document]
-
-
 def replay(world: World, trace: Mapping[str, Any]) -> Difference | None:
     """The first difference, or None. Raises InputError when the trace is of another environment."""
     check_environment(world, trace)
@@ -89,7 +68,7 @@ def replay(world: World, trace: Mapping[str, Any]) -> Difference | None:
 
 def check_environment(world: World, trace: Mapping[str, Any]) -> None:
     """Refuse to compare episodes of different environments."""
-    recorded = trace.get("provenance", {}).get("environment", {})
+    recorded = provenance_of(trace, "environment")
     identity = world.identity()
     for name in _IDENTITY:
         if name in recorded and recorded[name] != identity[name]:
@@ -101,12 +80,17 @@ def check_environment(world: World, trace: Mapping[str, Any]) -> None:
             )
 
 
+def provenance_of(trace: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """What a trace says about its ``environment`` or ``runtime``; empty when it is silent."""
+    provenance: Mapping[str, Any] = trace.get("provenance") or {}
+    return provenance.get(part) or {}
+
+
 class _Replay:
     def __init__(self, world: World, trace: Mapping[str, Any]) -> None:
         self._trace = trace
-        provenance = trace.get("provenance", {})
-        self._ours = "profile" in provenance.get("environment", {})
-        limit = provenance.get("runtime", {}).get("max_steps") if self._ours else None
+        self._ours = "profile" in provenance_of(trace, "environment")
+        limit = provenance_of(trace, "runtime").get("max_steps") if self._ours else None
         self._session = ShopSession(world, trace["job"]["task_id"], max_actions=limit)
         self._ignored = _FOREIGN if self._ours else _FOREIGN | _TEXTS
 

@@ -13,8 +13,9 @@ from tests.trainer.shop.factories import product, task, world
 from trainer.cli.main import main
 from trainer.errors import InputError
 from trainer.shop.profiles import COMPAT, STANDARD
-from trainer.shop.replay import read_traces, replay
+from trainer.shop.replay import replay
 from trainer.shop.session import ShopSession
+from trainer.shop.trace_files import read_traces
 from trainer.shop.types import Action, StepResult
 from trainer.shop.world import World, load_world
 

@@ -8,7 +8,7 @@ where it was."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,14 @@ from typing import Any
 from trainer.canonical import fingerprint
 from trainer.errors import IncompleteError
 from trainer.files import append_jsonl, read_jsonl
+from trainer.shop.archive import Archive
 from trainer.shop.data.annotation import (
     SCHEMA,
     Annotation,
     AnnotationError,
     read_annotation,
 )
+from trainer.shop.raw import RawRecord
 
 PROTOCOL_VERSION = "persona-price-upper-v1"
 MAX_TOKENS = 128
@@ -40,8 +42,25 @@ kind is one of
 amount is the number in yuan for the first two kinds, the upper end of a range; otherwise null.
 evidence is copied verbatim from the request."""
 
-#: (system prompt, user text) → answer text
+#: (system prompt, user text) → answer text. Raises EndpointError when none can be had.
 Ask = Callable[[str, str], str]
+
+
+class EndpointError(RuntimeError):
+    """The endpoint does not answer; asking about other tasks would not help."""
+
+
+def persona_texts(archive: Archive) -> Iterator[tuple[int, str, str]]:
+    """(task id, short text, full text) of each persona task, numbered as cleaning numbers them."""
+    number = 0
+    for position, raw in enumerate(archive):
+        record = RawRecord(raw, position, archive.path)
+        has_persona = bool(record.mapping("user_persona"))
+        for index, item in enumerate(record.items("instructions")):
+            task = record.inner(item, f"instructions[{index}]")
+            if has_persona:
+                yield number, task.text("instruction_simple"), task.text("instruction")
+            number += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +109,12 @@ class PriceAnnotator:
                     done[task_id] = future.result()
                 except AnnotationError as error:
                     failed[task_id] = str(error)
+                except EndpointError as error:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise IncompleteError(
+                        f"{error}. Run again when it answers: finished answers are kept in"
+                        f" {self._cache}"
+                    ) from error
         if failed:
             task_id, reason = next(iter(failed.items()))
             raise IncompleteError(
@@ -153,7 +178,9 @@ def openai_ask(base_url: str, model: str, api_key: str | None, *, timeout: float
                 **settings,
             )
         except OpenAIError as error:
-            raise AnnotationError(f"{base_url}: {error}") from error
+            raise EndpointError(f"{base_url}: {error}") from error
+        if not reply.choices:
+            raise AnnotationError(f"{base_url}: the reply has no choice")
         return reply.choices[0].message.content or ""
 
     return ask

@@ -9,7 +9,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
+
+from trainer.files import read_json
+from trainer.reading import Node
 
 Kind = Literal[
     "hard_upper", "approximate_upper", "no_budget", "lower_only", "non_total_price", "ambiguous"
@@ -29,6 +33,9 @@ SCHEMA: dict[str, Any] = {
     "required": ["task_id", "kind", "amount", "evidence"],
     "additionalProperties": False,
 }
+
+
+_REMEDY = "Make the file again with `shop annotate`"
 
 
 class AnnotationError(ValueError):
@@ -91,3 +98,21 @@ def read_annotation(answer: str | Mapping[str, Any], task_id: int, text: str) ->
 def _positive(amount: object) -> bool:
     number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     return number and math.isfinite(amount) and amount > 0  # type: ignore[arg-type,operator]
+
+
+def load_annotations(path: Path) -> tuple[dict[int, Annotation], dict[str, Any]]:
+    """Annotations by task id, and who made them. Raises InputError naming what is wrong.
+
+    The texts are not at hand here; that evidence is verbatim was checked when the file was made.
+    """
+    document = Node(read_json(path), path)
+    annotations: dict[int, Annotation] = {}
+    for row in document["annotations"]:
+        task_id = row["task_id"].integer(least=0)
+        if task_id in annotations:
+            raise row["task_id"].error("the task is annotated twice", _REMEDY)
+        try:
+            annotations[task_id] = read_annotation(row.mapping(), task_id, row["evidence"].string())
+        except AnnotationError as error:
+            raise row.error(str(error), _REMEDY) from error
+    return annotations, document["annotator"].mapping()

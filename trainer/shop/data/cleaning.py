@@ -20,6 +20,7 @@ from trainer.errors import InputError
 from trainer.files import write_bytes, write_json
 from trainer.shop.archive import Archive
 from trainer.shop.data.annotation import Annotation
+from trainer.shop.data.build_splits import PersonaTask, SplitPolicy, build_splits, persona_tasks
 from trainer.shop.price import PriceTable
 from trainer.shop.raw import RawRecord
 from trainer.shop.records import product_of
@@ -31,6 +32,7 @@ MAX_PRICE_AXES = 1
 ARCHIVE_NAME = "catalogue.cleaned.json.gz"
 EXCLUSIONS_NAME = "exclusions.json"
 MANIFEST_NAME = "manifest.json"
+SPLITS_NAME = "splits.json"
 
 
 def task_uid(asin: str, instruction_index: int, instruction: str) -> str:
@@ -78,11 +80,14 @@ class Cleaner:
 
     def _task(self, record: RawRecord, index: int, item: object) -> dict[str, Any]:
         source = record.inner(item, f"instructions[{index}]")
-        has_persona = bool(record.raw.get("user_persona"))
+        has_persona = bool(record.mapping("user_persona"))
         if has_persona != ("instruction_simple" in source.raw):
             raise source.error(
                 "instruction_simple", "must be there exactly when the product has a persona", None
             )
+        if has_persona:
+            source.text("instruction_simple")
+        list(source.texts("attributes"))
         task_id = self._next_task
         self._next_task += 1
         task = {key: value for key, value in source.raw.items() if key != "price_constraint"}
@@ -117,11 +122,12 @@ def write_cleaned(
     annotations: Mapping[int, Annotation] | None = None,
     annotator: Mapping[str, Any] | None = None,
     expected_sha256: str | None = None,
+    policy: SplitPolicy | None = None,
 ) -> dict[str, Any]:
-    """Clean ``source`` into ``folder``; returns the manifest.
+    """Clean ``source`` into ``folder``, with persona splits by ``policy``; returns the manifest.
 
     ``annotator`` identifies where the ceilings come from (model, prompt hash). Raises InputError
-    for damaged or inconsistent data; then nothing is written."""
+    for damaged or inconsistent data and impossible splits; then nothing is written."""
     if folder.resolve() == source.resolve().parent:
         raise InputError(
             "the output folder must not be the folder of the source archive",
@@ -130,9 +136,10 @@ def write_cleaned(
         )
     archive = Archive(source, expected_sha256=expected_sha256)
     cleaner = Cleaner(annotations or {}, file=source)
-    data = archive_text(cleaner.clean(archive)).encode()
+    tasks: list[PersonaTask] = []
+    data = archive_text(_seen(cleaner.clean(archive), tasks)).encode()
     zipped = gzipped(data)
-    manifest = {
+    manifest: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "catalog_filter": {"version": FILTER_VERSION, "max_price_affecting_axes": MAX_PRICE_AXES},
         "product_count": cleaner.products,
@@ -146,10 +153,35 @@ def write_cleaned(
         "exclusions_sha256": fingerprint(cleaner.exclusions),
         "price_annotation": {"annotator": annotator, "kinds": dict(sorted(cleaner.kinds.items()))},
     }
+    splits = _splits(tasks, policy, manifest) if policy else None
     write_bytes(folder / ARCHIVE_NAME, zipped)
     write_json(folder / EXCLUSIONS_NAME, cleaner.exclusions)
-    write_json(folder / MANIFEST_NAME, manifest)
+    if splits is not None:
+        manifest["splits_sha256"] = fingerprint(splits)
+        manifest["splits"] = {name: s["task_count"] for name, s in splits["splits"].items()}
+        write_json(folder / SPLITS_NAME, splits)
+    write_json(folder / MANIFEST_NAME, manifest)  # last: where it is, everything is
     return manifest
+
+
+def _seen(
+    records: Iterable[dict[str, Any]], tasks: list[PersonaTask]
+) -> Iterator[Mapping[str, Any]]:
+    """The records, whose persona tasks are added to ``tasks`` on the way."""
+    for record in records:
+        tasks += persona_tasks([record])
+        yield record
+
+
+def _splits(
+    tasks: Iterable[PersonaTask], policy: SplitPolicy, manifest: Mapping[str, Any]
+) -> dict[str, Any]:
+    source = {
+        "cleaned_archive": ARCHIVE_NAME,
+        "cleaned_archive_sha256": manifest["archive_sha256"],
+        "cleaned_data_sha256": manifest["data_sha256"],
+    }
+    return build_splits(tasks, policy, source=source)
 
 
 def archive_text(records: Iterable[Mapping[str, Any]]) -> str:

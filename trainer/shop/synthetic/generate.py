@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.errors import InputError
 from trainer.shop.synthetic.filler import Filler
 from trainer.shop.synthetic.needs import draw_need, persona_of, sentences
 from trainer.shop.synthetic.noise import NOISE
@@ -33,6 +34,15 @@ class SyntheticSettings:
     returning_user_share: float = 0.1
     #: size of an invented vocabulary that brings listings to real length; 0: none
     filler_words: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what cannot be generated."""
+        if self.products < 1:
+            raise InputError(
+                "a catalogue has at least one product", field="products", value=self.products
+            )
+        if not 0 <= self.noise <= 1:
+            raise InputError("a probability is from 0 to 1", field="noise", value=self.noise)
 
 
 def generate_records(settings: SyntheticSettings) -> Iterator[dict[str, Any]]:
