@@ -29,6 +29,7 @@ from intraskill_web.experiments.flow import (
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import refresh_experiment, refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
+from intraskill_web.monitoring.preflight.run import require_ready
 from jobs.transitions import RESUMABLE, RoundState
 from trainer.canonical import fingerprint
 from trainer.config import ExperimentConfig
@@ -110,13 +111,15 @@ def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 def start_round(
     experiment: Experiment, number: int | None = None, *, actor: AbstractBaseUser | None = None
 ) -> Round:
-    """Begin the next round (or exactly round ``number``). Of two starts at once one is refused."""
+    """Begin the next round (or exactly round ``number``). Of two starts at once one is refused.
+
+    Raises InputError too while the preflight has a red item.
+    """
+    _following(experiment, number)
+    require_ready(experiment)  # takes seconds where the inputs were not looked at yet
     try:
         with transaction.atomic():
-            refuse_imported(experiment)
-            last = experiment.rounds.order_by("-number").first()
-            following = 0 if last is None else last.number + 1
-            _refuse_start(experiment, last, following, number)
+            following = _following(experiment, number)
             round_ = new_round(experiment, following)
             _unpause(experiment)
             audit.record(
@@ -126,6 +129,15 @@ def start_round(
     except IntegrityError as error:
         raise InputError("this round was started a moment ago", field="round") from error
     return round_
+
+
+def _following(experiment: Experiment, number: int | None) -> int:
+    """The number of the round that may start now. Raises InputError when none may."""
+    refuse_imported(experiment)
+    last = experiment.rounds.order_by("-number").first()
+    following = 0 if last is None else last.number + 1
+    _refuse_start(experiment, last, following, number)
+    return following
 
 
 def _refuse_start(

@@ -7,6 +7,7 @@ from intraskill_web.monitoring.models import (
     Channel,
     Delivery,
     MetricPoint,
+    Preflight,
     SignalEvent,
     UpdatePoint,
 )
@@ -47,3 +48,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
     list_filter = ["state"]
     list_select_related = ["channel", "event__round__experiment"]
     search_fields = ["answer", "channel__target"]
+
+
+@admin.register(Preflight)
+class PreflightAdmin(ReadOnlyAdmin):
+    list_display = ["target", "ready", "seconds", "checked_at"]
+    list_filter = ["ready"]
+    search_fields = ["target"]

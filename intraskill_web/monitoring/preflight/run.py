@@ -107,7 +107,7 @@ def look(experiment: Experiment, number: int) -> Preflight:
     file = experiment.folder / "preflight" / f"round-{number:03d}.yaml"
     try:
         config = read_json(experiment.folder / "experiment.json")
-    except FileNotFoundError as error:
+    except InputError as error:
         return _keep(target_of(experiment, number), key, [_unreadable(str(error))], 0.0)
     config["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
     write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
