@@ -69,7 +69,7 @@ class ShopClient:
 
     def health(self) -> Reply:
         """The service's health document."""
-        status, health, _ = self._wire.exchange("GET", "/healthz", None, timeout=self._timeout)
+        status, health, _ = self._send("GET", "/healthz", None, self._timeout, self._attempts)
         if status != 200 or not isinstance(health, dict):
             raise ShopServiceError("the service is not healthy", status=status)
         return health
@@ -155,8 +155,14 @@ class ShopClient:
     def release(self) -> None:
         """Give the slot back. The lease is forgotten even when the call fails."""
         lease, self._lease = self._lease, None
-        if lease is not None:
+        if lease is None:
+            return
+        try:
             self._call({"action": "release_one", **lease})
+        except ShopServiceError as error:
+            # Ours: it ended by itself, or an earlier release arrived and its reply was lost.
+            if error.code not in ("stale_lease", "lease_expired"):
+                raise
 
     def close(self) -> None:
         """Release and disconnect."""
@@ -177,24 +183,23 @@ class ShopClient:
         timeout = self._timeout if timeout == -1.0 else timeout
         attempts = self._attempts if self._numbered else 1
         give_up = time.monotonic() + self._slot_wait
-        failures = 0
         while True:
+            status, answer, retry_after = self._send("POST", PATH, request, timeout, attempts)
+            if status != 429 or not self._numbered or time.monotonic() + retry_after >= give_up:
+                break
+            time.sleep(retry_after)
+        return result_of(status, answer)
+
+    def _send(
+        self, method: str, path: str, body: object, timeout: float | None, attempts: int
+    ) -> tuple[int, Any, float]:
+        """One exchange; a lost one is made again, ``attempts`` times in all."""
+        for failures in range(1, attempts):
             try:
-                status, answer, retry_after = self._wire.exchange(
-                    "POST", PATH, request, timeout=timeout
-                )
+                return self._wire.exchange(method, path, body, timeout=timeout)
             except ShopServiceError:
-                failures += 1
-                if failures >= attempts:
-                    raise
                 time.sleep(min(0.1 * 2**failures, 2.0))
-                continue
-            if status == 429 and self._numbered and time.monotonic() + retry_after < give_up:
-                time.sleep(retry_after)
-                continue
-            if failures and status == 409 and request["action"] == "release_one":
-                return {}  # the lost reply was to a release that succeeded
-            return result_of(status, answer)
+        return self._wire.exchange(method, path, body, timeout=timeout)
 
 
 def _check_page(reply: Mapping[str, Any]) -> None:

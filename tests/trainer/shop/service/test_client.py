@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.shop.service.conftest import Published, Start, small_world
+from tests.trainer.shop.service.lossy import LossyProxy
 from trainer.errors import InputError
 from trainer.shop.client import ShopClient, ShopServiceError
 from trainer.shop.profiles import STANDARD
@@ -106,60 +107,10 @@ def test_a_dead_client_gives_its_slot_back(start: Start) -> None:
         assert client.reset(1)["env_idx"] == 0
 
 
-class LossyProxy:
-    """Passes requests on and, when told, swallows one reply after it was made."""
-
-    def __init__(self, address: str) -> None:
-        host, port = address.removeprefix("http://").split(":")
-        self._target = (host, int(port))
-        self.lose = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        server = socket.create_connection(self._target)
-        with client, server:
-            while data := client.recv(1 << 16):
-                server.sendall(data)
-                while data and not _whole(data):
-                    more = client.recv(1 << 16)
-                    data += more
-                    server.sendall(more)
-                reply = b""
-                while not _whole(reply):
-                    reply += server.recv(1 << 16)
-                if self.lose:
-                    self.lose -= 1
-                    return
-                client.sendall(reply)
-
-    def stop(self) -> None:
-        self._listener.close()
-
-
-def _whole(message: bytes) -> bool:
-    head, end, body = message.partition(b"\r\n\r\n")
-    if not end:
-        return False
-    lengths = [int(h.split(b":")[1]) for h in head.split(b"\r\n") if b"ontent-Length" in h]
-    return len(body) >= (lengths[0] if lengths else 0)
-
-
 def test_lost_replies_to_reset_and_step_are_recovered(start: Start) -> None:
     address = start(slots=1)
     proxy = LossyProxy(address)
     with ShopClient(proxy.address) as client:
-        client.health()
-        client._numbered = True
         proxy.lose = 1
         client.reset(0)
         proxy.lose = 2
@@ -199,7 +150,6 @@ def test_a_renewed_lease_outlives_its_time(start: Start) -> None:
         with pytest.raises(ShopServiceError) as caught:
             client.step("search[x]")
         assert (caught.value.status, caught.value.code) == (410, "lease_expired")
-        client._lease = None
 
 
 @pytest.mark.parametrize("argument", ["两\n行", "a\\nb", "]click[", " ", "\ud800", "颜色 =白"])

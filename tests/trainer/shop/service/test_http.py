@@ -1,7 +1,8 @@
-"""HTTP in front of the service: statuses, tokens, health, metrics; no agent text gives a 5xx."""
+"""HTTP in front of the service: statuses, tokens, health, metrics."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import urllib.error
@@ -9,13 +10,12 @@ import urllib.request
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.trainer.shop.service.conftest import Start
 from trainer.errors import InputError
 from trainer.shop.profiles import STANDARD
 from trainer.shop.service.address import Address, check_service, is_loopback, open_socket
+from trainer.shop.service.metrics import exposition
 from trainer.shop.service.service import ServiceSettings
 
 
@@ -112,47 +112,37 @@ def test_metrics_are_well_formed_and_count(start: Start) -> None:
     assert len(types) == len(set(types))
 
 
-TEXTS = st.text(max_size=60) | st.sampled_from(
-    ["search[<r>]", "search[<c>]", "search[search_results]", "click[", "\ud800", "\x00", "a\\nb"]
-)
-ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXTS,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=4,
-)
-
-
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.lists(TEXTS | ANY, min_size=1, max_size=35))
-def test_no_agent_text_gives_a_5xx(start: Start, texts: list[Any]) -> None:
-    address = ADDRESSES.setdefault(id(start), "") or start(lease_ttl=60, slots=64)
-    ADDRESSES[id(start)] = address
-    _, body, _ = post(address, {"action": "reset", "idx": 0})
-    lease = {name: body["result"][name] for name in ("env_idx", "lease_id")}
-    for text in texts:
-        status, body, _ = post(address, {"action": "interact", "response": text, **lease})
-        assert status == 200
-        if body["result"]["done"]:
-            break
-    assert post(address, {"action": "release_one", **lease})[0] == 200
-
-
-ADDRESSES: dict[int, str] = {}
-
-
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.dictionaries(st.sampled_from(["action", "idx", "env_idx", "lease_id", "x"]), ANY))
-def test_no_request_gives_a_5xx(start: Start, request_: dict[str, Any]) -> None:
-    address = ADDRESSES.setdefault(id(start), "") or start(slots=1)
-    ADDRESSES[id(start)] = address
-    assert post(address, request_)[0] < 500
-
-
 # --- address
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": "Bearer \xff\xfe"}, 401),
+        ({"Content-Encoding": "gzip"}, 400),
+        ({"Content-Encoding": "deflate"}, 400),
+    ],
+)
+def test_strange_headers_are_refused(start: Start, headers: dict[str, str], status: int) -> None:
+    connection = http.client.HTTPConnection(start(token="t").removeprefix("http://"))
+    sent = {"Authorization": "Bearer t", **headers}
+    connection.request("POST", "/api/shop_agent", b'{"action": "reset", "idx": 0}', sent)
+    answer = connection.getresponse()
+    assert answer.status == status
+    assert json.loads(answer.read())["result"]["error"]
+    connection.close()
+
+
+def test_a_body_of_megabytes_is_refused(start: Start) -> None:
+    status, body, _ = post(start(), b'{"action": "' + b"x" * (1 << 20) + b'"}')
+    assert (status, body["result"]["code"]) == (413, "too_large")
+
+
+def test_large_counts_keep_every_digit() -> None:
+    assert exposition([("shop_requests_total", {"a": "b"}, 12_345_678)]).splitlines() == [
+        "# TYPE shop_requests_total counter",
+        'shop_requests_total{a="b"} 12345678',
+    ]
 
 
 @pytest.mark.parametrize(
