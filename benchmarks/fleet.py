@@ -1,13 +1,14 @@
 """A simulated fleet: many hosts on one Valkey and one PostgreSQL, and no work.
 
-    python -m benchmarks.fleet [--json] [--hosts 100] [--hold 10]
+    python -m benchmarks.fleet [--json] [--hosts 100] [--hold 20] [--seconds 90]
 
-Every host is a real registration: a worker of rq that is known to the queue, waits in its own
-queues and says that it lives, and the host's row with a GPU to lease. Two experiments a host want
-it; a stage of theirs holds the GPU for ``hold`` seconds and does nothing. ``dispatch`` is the time
-from the decision that an attempt goes to a host, which has the lease by then, to the moment at
-which that host began with it, through the database and the queue. ``reconcile`` is a full pass of
-one host's reconciler during that load, with as many experiments again waiting for a GPU.
+Every host is a real registration: two workers of rq, one a kind of work, that are known to the
+queue, wait in its queues and say that they live, and the host's row with a GPU to lease. Two
+experiments a host want it; a stage of theirs holds it for ``hold`` seconds and does nothing.
+``dispatch`` is the time from the decision that an attempt goes to a host, which has the lease by
+then, to the moment at which that host began with it, through the database and the queue.
+``reconcile`` is a full pass of one host's reconciler during that load, with as many experiments
+again waiting for a GPU.
 
 Without ``DATABASE_URL`` a throw-away PostgreSQL is started by ``.ci/postgres``.
 """
@@ -34,7 +35,7 @@ if not __package__:  # started as a file
 
 PROCESSES = 4  # the hosts share them: a process a host would measure the machine's memory
 STAGES = 6
-READY_S, LIMIT_S = 120.0, 600.0
+READY_S = 120.0
 GPU = {"index": 0, "name": "simulated", "memory_bytes": 2**37, "used_bytes": 0}
 
 
@@ -43,14 +44,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--hosts", type=int, default=100)
-    parser.add_argument("--hold", type=float, default=10.0, help="seconds a stage holds its GPU")
+    parser.add_argument("--hold", type=float, default=20.0, help="seconds a stage holds its GPU")
+    parser.add_argument("--seconds", type=float, default=90.0, help="how long to measure")
     parser.add_argument("--simulate", nargs=2, type=int, metavar=("FROM", "TO"))
     args = parser.parse_args()
     if args.simulate:
         return simulate(range(*args.simulate), args.hold)
     if "DATABASE_URL" not in os.environ:
         return _with_postgres(sys.argv[1:])
-    figures = measure(args.hosts, args.hold)
+    figures = measure(args.hosts, args.hold, args.seconds)
     if args.json:
         print(json.dumps({"figures": figures}))
     else:
@@ -68,8 +70,8 @@ def _with_postgres(arguments: list[str]) -> None:
     os.execv(command[0], [*command, *arguments])
 
 
-def measure(hosts: int, hold: float) -> dict[str, dict[str, Any]]:
-    """The figures of one run of ``hosts`` hosts."""
+def measure(hosts: int, hold: float, seconds: float) -> dict[str, dict[str, Any]]:
+    """The figures of ``seconds`` of work of ``hosts`` hosts."""
     with ExitStack() as stack:
         stack.enter_context(_home())
         from django.core.management import call_command
@@ -78,11 +80,11 @@ def measure(hosts: int, hold: float) -> dict[str, dict[str, Any]]:
         stack.enter_context(_valkey())
         stack.enter_context(_fleet(hosts, hold))
         _await_hosts(hosts)
-        passes = _run(hosts)
+        passes = _run(hosts, seconds)
         return _figures(hosts, passes)
 
 
-def _run(hosts: int) -> list[float]:
+def _run(hosts: int, seconds: float) -> list[float]:
     """Start an experiment a host and another that must wait; the seconds of each pass."""
     from django.test.utils import override_settings
 
@@ -93,7 +95,7 @@ def _run(hosts: int) -> list[float]:
     for number in range(2 * hosts):
         start_round(Experiment.objects.create(name=f"fleet-{number}", host=_name(number % hosts)))
     passes: list[float] = []
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + seconds
     done = Stage.objects.filter(state="succeeded")
     while done.count() < 2 * hosts * STAGES and time.monotonic() < deadline:
         with override_settings(INTRASKILL_HOST_NAME=_name(len(passes) % hosts)):
@@ -197,7 +199,7 @@ def _await_hosts(hosts: int) -> None:
     from jobs import placement, queue
 
     deadline = time.monotonic() + READY_S
-    while len(placement.hosts_up()) < hosts or len(queue.status().workers) < hosts:
+    while len(placement.hosts_up()) < hosts or len(queue.status().workers) < 2 * hosts:
         if time.monotonic() > deadline:
             raise RuntimeError(f"only {len(placement.hosts_up())} of {hosts} hosts came up")
         time.sleep(0.5)
@@ -207,8 +209,9 @@ def simulate(numbers: range, hold: float) -> None:
     """Be these hosts until SIGTERM: a thread each, with a worker that takes what comes."""
     _django()
     threads = [
-        threading.Thread(target=_host, args=(_name(number), hold), daemon=True)
+        threading.Thread(target=_worker, args=(_name(number), kind, hold), daemon=True)
         for number in numbers
+        for kind in ("gpu", "cpu")
     ]
     for thread in threads:
         thread.start()
@@ -216,7 +219,7 @@ def simulate(numbers: range, hold: float) -> None:
         thread.join()
 
 
-def _host(name: str, hold: float) -> None:
+def _worker(host: str, kind: str, hold: float) -> None:
     from redis import Redis
     from rq import Queue
     from rq.serializers import JSONSerializer
@@ -224,14 +227,16 @@ def _host(name: str, hold: float) -> None:
     from jobs import placement, queue
     from jobs.hosts import Registration
 
-    names = [placement.queue_name(name, kind) for kind in placement.KINDS]
+    name = placement.queue_name(host, kind)
     link = Redis.from_url(queue.url())
-    queues = [Queue(each, connection=link, serializer=JSONSerializer) for each in names]
     worker = queue.HostWorker(
-        queues, name=name, connection=link, serializer=JSONSerializer,
+        [Queue(name, connection=link, serializer=JSONSerializer)],
+        name=f"{host}.{kind}",
+        connection=link,
+        serializer=JSONSerializer,
         worker_ttl=queue.WORKER_TTL_S,
-    )  # fmt: skip
-    worker.presence = Registration(name, names, host=name, gpus=lambda: [GPU])
+    )
+    worker.presence = Registration(worker.name, [name], host=host, gpus=lambda: [GPU])
     worker.register_birth()
     while True:
         found = worker.dequeue_job_and_maintain_ttl(worker.dequeue_timeout)
@@ -239,7 +244,7 @@ def _host(name: str, hold: float) -> None:
             continue
         job, _queue = found
         attempt_id, job_id = job.args
-        _hold(name, int(attempt_id), str(job_id), hold)
+        _hold(host, int(attempt_id), str(job_id), hold if kind == "gpu" else 0.0)
         job.delete()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from pydantic import ValidationError
 
 from intraskill_web.experiments.flow import OPERATOR
 from intraskill_web.experiments.models import Attempt, Experiment
@@ -118,8 +119,11 @@ def run_once(config: ExperimentConfig) -> Experiment:
 
 
 def _same(experiment: Experiment, config: ExperimentConfig) -> bool:
-    asked = config.model_dump(mode="json")
-    return {**experiment.config, "start": None} == {**asked, "start": None}
+    try:  # what was frozen by an older version lacks keys that have defaults now
+        frozen = ExperimentConfig.model_validate(experiment.config).model_dump(mode="json")
+    except ValidationError:
+        return False
+    return {**frozen, "start": None} == {**config.model_dump(mode="json"), "start": None}
 
 
 def _begin(experiment: Experiment) -> None:

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -62,7 +62,13 @@ class QueueStatus:
 
 def connection() -> Redis:
     """A connection that fails within seconds instead of hanging when the queue is down."""
-    return Redis.from_url(url(), socket_connect_timeout=CONNECT_TIMEOUT_S)
+    return _connected(url())
+
+
+@lru_cache(maxsize=4)
+def _connected(address: str) -> Redis:
+    """One pool an address: it survives restarts of the server, forks and threads."""
+    return Redis.from_url(address, socket_connect_timeout=CONNECT_TIMEOUT_S)
 
 
 def url() -> str:

@@ -76,7 +76,8 @@ def _heal_waiting() -> None:
     Every host's reconciler looks after what waits there, and any of them after the rest.
     """
     up = set(placement.hosts_up())
-    for attempt in Attempt.objects.filter(state__in=placement.WAITING).exclude(queue=""):
+    placed = Attempt.objects.filter(state__in=placement.WAITING).exclude(queue="")
+    for attempt in placed.select_related("stage__round__experiment"):
         elsewhere = attempt.host != settings.INTRASKILL_HOST_NAME and attempt.host in up
         if elsewhere or not _settled(attempt) or _has_watcher(attempt):
             continue

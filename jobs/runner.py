@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from intraskill_web.experiments.flow import OPERATOR, advance, pause
@@ -37,6 +37,7 @@ EXIT_INCOMPLETE = 1
 EXIT_STOPPED = 143
 UNKNOWN_SIGNAL = "unknown"
 LOG_TAIL_BYTES = 4096
+MOST_EXECUTIONS = 50
 TRAINER = ("-m", "trainer")
 
 
@@ -53,12 +54,23 @@ def run_attempt(attempt_id: int, job_id: str) -> str:
         _Run.of(attempt, job_id).go()
     except Superseded:
         return "superseded"
+    except (OperationalError, InterfaceError):
+        # nothing can be written now, and the process works on: the reconciler gives the attempt a
+        # new watcher, unless that was in vain too often
+        if attempt.executions < MOST_EXECUTIONS:
+            raise
+        _fail(attempt, job_id)
+        raise
     except Exception:
-        error = traceback.format_exc()
-        line = error.strip().rsplit("\n", 1)[-1]
-        move(attempt, State.FAILED, job_id=job_id, error=error, message=line)
+        _fail(attempt, job_id)
         raise
     return str(attempt.state)
+
+
+def _fail(attempt: Attempt, job_id: str) -> None:
+    error = traceback.format_exc()
+    line = error.strip().rsplit("\n", 1)[-1]
+    move(attempt, State.FAILED, job_id=job_id, error=error, message=line)
 
 
 class _NotRegistered(Exception):

@@ -21,8 +21,17 @@ from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Proba
 from trainer.engines.endpoint.settings import EndpointSettings
 from trainer.errors import InputError
 from trainer.gate.standard.settings import StandardSettings
+from trainer.skills.curriculum_settings import CurriculumSettings
 
-__all__ = ["Config", "ConfigPath", "Count", "Name", "Positive", "Probability"]  # for all settings
+__all__ = [  # for all settings
+    "Config",
+    "ConfigPath",
+    "Count",
+    "CurriculumSettings",
+    "Name",
+    "Positive",
+    "Probability",
+]
 
 DEFAULT_SEED = 20260830
 DEFAULT_MASK_SEED = 20260901
@@ -209,15 +218,6 @@ class StartConfig(Config):
 
     skillbank: ConfigPath
     checkpoint: ConfigPath
-
-
-class CurriculumSettings(Config):
-    """q and the range of rho, equal in all rounds (training.md §2.2)."""
-
-    skill_free_probability: Probability = 0.2
-    rho_min: Probability = 0.2
-    rho_max: Probability = 0.9
-    contribution_scale: Positive | None = None
 
 
 class TrainSettings(Config):

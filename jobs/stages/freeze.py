@@ -28,6 +28,8 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """Build and check the curriculum; in round 0 evaluate the start, bare and full."""
     settings = plan.config.curriculum
     scale = () if settings.contribution_scale is None else ("--scale", settings.contribution_scale)
+    if settings.expected_chunks is not None:
+        scale = ("--expected-chunks", settings.expected_chunks)
     build = Command(
         "curriculum",
         tuple(
@@ -36,11 +38,27 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
                 *("curriculum", "build", plan.bank, plan.curriculum, "--round-id", plan.round_id),
                 *("--q", settings.skill_free_probability, "--seed", plan.config.mask_seed),
                 *("--rho-min", settings.rho_min, "--rho-max", settings.rho_max, *scale),
+                *_controller(plan),
             )
         ),
     )
     check = Command("check", ("curriculum", "check", str(plan.curriculum)))
     return (build, check, *_baseline(plan))
+
+
+def _controller(plan: RoundPlan) -> tuple[object, ...]:
+    """What an adaptive q follows from: the gaps of the start and of every round before this one."""
+    settings = plan.config.curriculum
+    if settings.controller == "fixed":
+        return ()
+    folders: list[Path] = []
+    earlier = plan.previous
+    while earlier is not None:
+        folders.insert(0, earlier.folder / "validate")
+        earlier = earlier.previous
+    if folders:
+        folders.insert(0, plan.run / "round-000" / "baseline")
+    return ("--q-max", settings.q_max, "--q-step", settings.q_step, "--gaps", *folders)
 
 
 def _baseline(plan: RoundPlan) -> tuple[Command, ...]:

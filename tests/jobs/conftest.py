@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment
 from jobs import pipeline, queue, runner
 from jobs.layout import Command, Part, RoundPlan
+from tests.jobs.homes import DEMO, Running
 from trainer.config import ExperimentConfig, WorldConfig
 
 # Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
@@ -132,3 +135,24 @@ def valkey(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         server.kill()
         server.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """A round that nobody disturbed: where it lies, and the lines that the demo printed."""
+
+    home: Path
+    lines: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """Run once, whoever asks first; processes of one test run share it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home, made = base / "undisturbed", base / "undisturbed.json"
+    with (base / "undisturbed.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            made.write_text(json.dumps(Running.start(home, *DEMO, "--wait", "--json").finish()))
+    return Undisturbed(home, json.loads(made.read_text()))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 400.0
+DEMO = ("demo", "--quick", "--rounds", "1", "--seed", "7")  # the round that tests disturb
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -50,7 +51,6 @@ class Running:
 
     home: Path
     process: subprocess.Popen[str]
-    killed: list[str] = field(default_factory=list)
 
     @classmethod
     def start(cls, home: Path, *arguments: str, **more: str) -> Running:
@@ -108,36 +108,19 @@ class Running:
         """A service of this home's supervisor that lives."""
         return psutil.Process(self.pid_of(name))
 
-    def kill_trainer(self) -> None:
-        """Kill the method's process; its keeper lives."""
-        self.until(lambda: trainers(self.home), "a trainer")
-        for process in trainers(self.home):
-            process.kill()
-        self.killed.append("trainer")
-
-    def kill_worker(self) -> None:
-        """Kill the worker and its work-horse; the trainer lives on."""
-        worker = self.service("worker")
-        for process in (*worker.children(), worker):
-            process.kill()
-        self.killed.append("worker")
-
     def kill_service(self, name: str) -> None:
         """Kill a service; the supervisor shall start it again."""
         self.service(name).kill()
-        self.killed.append(name)
 
-    def kill_something(self, draw: Random) -> int:
-        """Kill one of what lives just now, chosen by ``draw``; how many that were, 0 or 1."""
-        kind = draw.choice(("trainer", "keeper", "horse", "worker", "queue", "reconciler"))
+    def kill(self, kind: str, draw: Random) -> bool:
+        """Kill one process of this kind that lives just now, if there is any."""
         living = [process for process in self._living(kind) if process.is_running()]
         if not living:
-            return 0
+            return False
         with contextlib.suppress(psutil.NoSuchProcess):
             draw.choice(living).kill()
-            self.killed.append(kind)
-            return 1
-        return 0
+            return True
+        return False
 
     def _living(self, kind: str) -> list[psutil.Process]:
         if kind == "trainer":

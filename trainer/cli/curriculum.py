@@ -15,6 +15,7 @@ from trainer.skills.curriculum import (
     load_curriculum,
     write_curriculum,
 )
+from trainer.skills.curriculum_controller import Controller, measured_gap
 from trainer.skills.masks import treatment
 
 
@@ -31,6 +32,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument("--rho-min", type=float, required=True)
     build.add_argument("--rho-max", type=float, required=True)
     build.add_argument("--scale", type=float, help="effect that gets rho-max (default: largest)")
+    build.add_argument(
+        "--expected-chunks", type=float, help="chunks an assisted group sees on average"
+    )
+    build.add_argument("--q-max", type=float, help="let q rise from --q to this as the gap closes")
+    build.add_argument("--q-step", type=float, default=0.1, help="at most so much a round")
+    build.add_argument(
+        "--gaps", type=Path, nargs="*", default=[], metavar="EVALUATION",
+        help="for --q-max: folders with bare/ and full/, of the start and of each round so far",
+    )  # fmt: skip
     build.add_argument("--seed", type=int, default=DEFAULT_SEED)
     build.add_argument("--schema", choices=("v1", "v2"), default="v2")
     build.add_argument("--source-path", help="path of the bank to record (v1 hashes it)")
@@ -54,10 +64,17 @@ def run_build(args: argparse.Namespace) -> int:
     source_path = args.source_path
     if source_path is None and args.schema == "v1":
         source_path = str(args.bank.resolve())
+    q, record = args.q, None
+    if args.q_max is not None:
+        controller = Controller(args.q, args.q_max, args.q_step)
+        gaps = [measured_gap(folder) for folder in args.gaps]
+        q, record = controller.course(gaps)[-1], controller.record(gaps)
     curriculum = build_curriculum(
         load_bank(args.bank),
         round_id=args.round_id,
-        skill_free_probability=args.q,
+        skill_free_probability=q,
+        expected_chunks=args.expected_chunks,
+        q_controller=record,
         rho_min=args.rho_min,
         rho_max=args.rho_max,
         contribution_scale=args.scale,
@@ -67,7 +84,7 @@ def run_build(args: argparse.Namespace) -> int:
     )
     write_curriculum(args.out, curriculum)
     chunks = [{"skill_id": key, "rho": value} for key, value in curriculum.rho.items()]
-    _print({"state_id": curriculum.state_id, "chunks": chunks, "path": str(args.out)})
+    _print({"state_id": curriculum.state_id, "q": q, "chunks": chunks, "path": str(args.out)})
     return 0
 
 

@@ -19,6 +19,7 @@ from trainer.errors import InputError
 from trainer.files import read_json, write_json
 from trainer.reading import Node
 from trainer.skills.bank import SkillBank
+from trainer.skills.curriculum_budget import scale_for
 from trainer.skills.types import Chunk
 
 Schema = Literal["v1", "v2"]
@@ -85,19 +86,36 @@ def build_curriculum(
     seed: int = DEFAULT_SEED,
     schema: Schema = "v2",
     source_path: str | None = None,
+    expected_chunks: float | None = None,
+    q_controller: Mapping[str, Any] | None = None,
 ) -> Curriculum:
     """The curriculum of a bank. Raises InputError when a value or an effect is out of its range.
 
-    ``source_path`` is required by v1, which hashes it, and a mere note in v2.
+    ``source_path`` is required by v1, which hashes it, and a mere note in v2. With
+    ``expected_chunks`` the scale is chosen by ``curriculum_budget``; ``q_controller`` records where
+    an adaptive q comes from. v1 knows neither.
     """
+    if schema == "v1" and (expected_chunks is not None or q_controller is not None):
+        raise InputError(
+            "v1 has a fixed q and no budget", field="schema", value=schema, remedy="Use v2"
+        )
     q = probability(Node(skill_free_probability, None, "skill_free_probability"))
     low = probability(Node(rho_min, None, "rho_min"))
     high = probability(Node(rho_max, None, "rho_max"))
     if low > high:
         raise InputError("must not exceed rho_max", field="rho_min", value=(low, high))
     effects = [estimated_effect(chunk, schema) for chunk in bank.chunks]
-    if contribution_scale is None:
-        active = [e for e, c in zip(effects, bank.chunks, strict=True) if not is_held(c)]
+    active = [e for e, c in zip(effects, bank.chunks, strict=True) if not is_held(c)]
+    if expected_chunks is not None:
+        budget = Node(expected_chunks, None, "expected_chunks")
+        if budget.number() <= 0 or contribution_scale is not None:
+            raise budget.error("must be above 0, and stands in the place of contribution_scale")
+        scale = scale_for(
+            active, held=len(effects) - len(active), expected=expected_chunks,
+            rho_min=low, rho_max=high,
+        )  # fmt: skip
+        scale_source = "expected_chunks"
+    elif contribution_scale is None:
         scale, scale_source = max(active, default=1.0), "largest_active_contribution"
     else:
         scale, scale_source = contribution_scale, "explicit"
@@ -111,7 +129,9 @@ def build_curriculum(
             "rho_max": high,
             "contribution_scale": scale,
             "scale_source": scale_source,
+            **({} if expected_chunks is None else {"expected_chunks": expected_chunks}),
         },
+        **({} if q_controller is None else {"q_controller": dict(q_controller)}),
     }
     if schema == "v1":
         if not source_path:
