@@ -3,23 +3,32 @@
 The published text prints each option up to three times a turn (value list, click list, tool
 schema), and the whole history stays in the context. Here a product's values stand once, with the
 rule how to click them; result lines hold one product each; a long value list is cut and says how
-many are missing. What was cut can still be clicked, and a search or a repeated page never costs
-more than its budget.
+many are missing. What was cut can still be clicked, and no page of whatever product
+is longer than ``PAGE_CHARACTERS``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from trainer.shop.navigation import ATTRIBUTES
 from trainer.shop.observation import format_price
 from trainer.shop.text import ABSENT, RowText, check_state, clean, is_product_id
 
+#: no page is longer: 20 result lines, or one product
+PAGE_CHARACTERS = 6000
+
 TITLE_CHARACTERS = 60
 ATTRIBUTE_CHARACTERS = 60
+NAME_CHARACTERS = 40
+#: on its own page a product has more room
+WHOLE_TITLE_CHARACTERS = 200
+WHOLE_ATTRIBUTE_CHARACTERS = 600
 #: characters for all value lists of a product page together
 OPTION_CHARACTERS = 900
+AXES_SHOWN = 20
 
 
 def row_text(product: Mapping[str, Any]) -> str:
@@ -27,9 +36,9 @@ def row_text(product: Mapping[str, Any]) -> str:
     parts = [
         product["asin"],
         cut(clean(product["title"]), TITLE_CHARACTERS),
-        f"￥{clean(product['price']).replace(' to ', '-')}",
-        clean(product["brand"]),
-        clean(product["category"]).rsplit("›", 1)[-1],
+        f"￥{_name(product['price']).replace(' to ', '-')}",
+        _name(product["brand"]),
+        _name(product["category"].rsplit("›", 1)[-1]),
     ]
     attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
     return " | ".join([*parts, attributes] if attributes else parts)
@@ -68,11 +77,11 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
     product = state["product"]
     price = state.get("selected_price")
     shown = f"￥{format_price(price)}（已选规格）" if price is not None else f"￥{product['price']}"
-    yield f"【商品详情】{product['asin']} {clean(product['title'])}"
-    yield f"{shown} | 品牌 {clean(product['brand'])} | {clean(product['category'])}"
-    yield f"属性：{'；'.join(map(clean, product['key_attributes'])) or ABSENT}"
+    yield f"【商品详情】{product['asin']} {cut(clean(product['title']), WHOLE_TITLE_CHARACTERS)}"
+    yield f"{shown} | 品牌 {_name(product['brand'])} | {cut(clean(product['category']), 100)}"
+    yield f"属性：{_attributes(product['key_attributes'])}"
     if "hidden_attributes" in state:
-        yield f"更多属性：{'；'.join(map(clean, state['hidden_attributes'])) or ABSENT}"
+        yield f"更多属性：{_attributes(state['hidden_attributes'])}"
     yield from _options(state)
     buttons = ["back to search", "< prev"]
     buttons += [name for name in (ATTRIBUTES, "buy now") if name in state["actions"]]
@@ -82,12 +91,24 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
 def _options(state: Mapping[str, Any]) -> Iterator[str]:
     options = state["available_options"]
     selected = state["selected_options"]
-    for axis, values in options.items():
-        shown = join_within(values, OPTION_CHARACTERS // len(options), separator=" / ")
-        chosen = f"已选 {clean(selected[axis])}" if axis in selected else "未选"
-        yield f"规格 {clean(axis)}（{chosen}）：{shown}"
-    if state["missing_option_axes"]:
-        yield f"还需选择：{'、'.join(map(clean, state['missing_option_axes']))}"
+    room = OPTION_CHARACTERS // max(1, min(len(options), AXES_SHOWN))
+    for axis, values in islice(options.items(), AXES_SHOWN):
+        shown = join_within(values, room, separator=" / ")
+        chosen = f"已选 {_name(selected[axis])}" if axis in selected else "未选"
+        yield f"规格 {_name(axis)}（{chosen}）：{shown}"
+    if len(options) > AXES_SHOWN:
+        yield f"…另有 {len(options) - AXES_SHOWN} 个规格"
+    missing = state["missing_option_axes"]
+    if missing:
+        yield f"还需选择：{join_within(missing, WHOLE_ATTRIBUTE_CHARACTERS, separator='、')}"
+
+
+def _attributes(values: Sequence[str]) -> str:
+    return join_within(values, WHOLE_ATTRIBUTE_CHARACTERS) or ABSENT
+
+
+def _name(text: str) -> str:
+    return cut(clean(text), NAME_CHARACTERS)
 
 
 def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
@@ -100,7 +121,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def join_within(values: Sequence[str], characters: int, *, separator: str = "；") -> str:
-    """As many whole values as fit, at least one, and how many were left out."""
+    """As many whole values as fit, and how many were left out; a first that is too long is cut."""
     text = separator.join(map(clean, values))
     if len(text) <= characters:
         return text
@@ -110,7 +131,7 @@ def join_within(values: Sequence[str], characters: int, *, separator: str = "；
         used += len(value) + len(separator)
         if shown and used > characters:
             break
-        shown.append(value)
+        shown.append(cut(value, characters))
     left = len(values) - len(shown)
     text = separator.join(shown)
     return f"{text}{separator}…另有 {left} 项" if left else text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.trainer.shop.factories import product, session, task, world
+from tests.trainer.shop.factories import act, product, session, task, world
 from trainer.shop import budgeted_text, text
 from trainer.shop.profiles import COMPAT, STANDARD
 from trainer.shop.world import World
@@ -178,3 +180,27 @@ def test_the_budgeted_text_is_much_shorter_than_the_published_one() -> None:
 def test_a_refused_action_is_explained_in_the_budgeted_text() -> None:
     shown = session(crowded(2), "search:洗衣机", "nowhere").observe().text
     assert "上次操作无效（unavailable_action）" in shown
+
+
+@pytest.mark.parametrize("axes", [1, 500])
+def test_no_product_makes_a_budgeted_page_longer_than_its_budget(axes: int) -> None:
+    long = "很长的名字" * 400
+    monster = product(
+        axes={f"{long}{n}": {f"{long}{v}": 5 for v in range(300 // axes + 1)} for n in range(axes)},
+        title=f"洗衣机{long}",
+        brand=long,
+        category=f"{long}›{long}",
+        attributes=(long,) * 30,
+    )
+    products = [replace(monster, asin=f"{n:012d}") for n in range(20)]
+    opened = session(world(products, profile=STANDARD), f"search:洗衣机{long}")
+    results = opened.observe()
+    assert len(results.state["products"]) == 20
+    act(opened, results.state["actions"][-1])
+    detail = opened.observe()
+    act(opened, detail.state["actions"][-1])
+    chosen = opened.observe()
+    for page in (results, detail, chosen):
+        assert len(page.text) <= budgeted_text.PAGE_CHARACTERS
+    assert f"{long}" not in chosen.text
+    assert "（已选 很长的名字" in chosen.text or axes > 1
