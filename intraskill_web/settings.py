@@ -23,9 +23,9 @@ home.prepare(INTRASKILL_HOME)
 INTRASKILL_HOST_NAME = envstr("INTRASKILL_HOST_NAME", home.host_name(INTRASKILL_HOME))
 
 INTRASKILL_HOST = envstr("INTRASKILL_HOST", "127.0.0.1")
-INTRASKILL_PORT = envint("INTRASKILL_PORT", 8000)
-INTRASKILL_WEB_THREADS = envint("INTRASKILL_WEB_THREADS", 6)
-INTRASKILL_WORKERS = envint("INTRASKILL_WORKERS", 1)
+INTRASKILL_PORT = envint("INTRASKILL_PORT", 8000, least=1, most=65_535)
+INTRASKILL_WEB_THREADS = envint("INTRASKILL_WEB_THREADS", 6, least=1)
+INTRASKILL_WORKERS = envint("INTRASKILL_WORKERS", 1, least=1)
 
 # --- security -----------------------------------------------------------------------------------
 DEBUG = envbool("DEBUG", False)

@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("intraskill_web.review.urls")),
     path("", include("intraskill_web.episodes.urls")),
     path("", include("intraskill_web.monitoring.urls")),
+    path("", include("intraskill_web.reports.urls")),
     path("login/", LoginView.as_view(template_name="core/login.html"), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -116,6 +117,31 @@ def enqueue(attempt_id: int, job_id: str, queue_name: str) -> bool:
     except DuplicateJobError:
         return False
     return True
+
+
+def enqueue_work_on_commit(function: str, pk: int, job_id: str) -> None:
+    """After the transaction, hand in work that is no attempt, such as an export: its row's id.
+
+    It goes to this host's queue for what needs no GPU, because its files lie here. When the queue
+    is down nothing is raised; the row stays as requested and can be handed in again.
+    """
+    transaction.on_commit(partial(_enqueue_work, function, pk, job_id), robust=True)
+
+
+def _enqueue_work(function: str, pk: int, job_id: str) -> None:
+    from jobs.placement import queue_name  # reads rows, which this module is imported before
+
+    with suppress(RedisError, DuplicateJobError):
+        _queue(queue_name(settings.INTRASKILL_HOST_NAME, "cpu")).enqueue_call(
+            function,
+            args=(pk,),
+            timeout=NO_TIMEOUT,
+            result_ttl=RESULT_TTL_S,
+            failure_ttl=FAILURE_TTL_S,
+            job_id=f"{home.short_id(settings.INTRASKILL_HOME)}-{job_id}",
+            unique=True,
+            description=job_id,
+        )
 
 
 def withdraw(job_id: str) -> None:

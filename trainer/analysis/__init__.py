@@ -8,7 +8,8 @@ their refits, ``optimiser`` the updates of a step apart, ``behaviour`` what an e
 §§13-14.
 """
 
-from trainer.analysis.read import read_run
+from trainer.analysis.material import Material
+from trainer.analysis.read import read_material, read_run
 from trainer.analysis.schema import SCHEMA, Analysis
 
-__all__ = ["SCHEMA", "Analysis", "read_run"]
+__all__ = ["SCHEMA", "Analysis", "Material", "read_material", "read_run"]

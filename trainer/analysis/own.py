@@ -11,6 +11,7 @@ from trainer.analysis.banks import bank_of, candidates_of, curriculum_of, titles
 from trainer.analysis.cases import cases
 from trainer.analysis.cohorts import Population, describe, pair
 from trainer.analysis.gates import fitted
+from trainer.analysis.material import Material
 from trainer.analysis.own_tests import Evaluations, own_tests
 from trainer.analysis.own_traces import training_population
 from trainer.analysis.reader import Reader
@@ -32,7 +33,7 @@ SETTINGS = ("engine", "seed", "mask_seed", "rounds", "temperature", "max_new_tok
             "train", "evaluation", "gate")  # fmt: skip
 
 
-def analyse(reader: Reader, name: str) -> Analysis:
+def analyse(reader: Reader, name: str) -> Material:
     """The document of a run folder, as far as the run has come. Raises InputError for damage."""
     config = reader.json("experiment.json")
     found = _Own(reader, int(config["train"]["steps"]))
@@ -49,7 +50,7 @@ def analyse(reader: Reader, name: str) -> Analysis:
             populations.append(training)
     updates = optimiser.updates_table(found.updates, _source(folders, "updates.jsonl"))
     pairs, chosen = _paired(populations, evaluations.first, evaluations.last)
-    return Analysis(
+    analysis = Analysis(
         schema_version=SCHEMA,
         name=name,
         kind="own",
@@ -74,6 +75,7 @@ def analyse(reader: Reader, name: str) -> Analysis:
         sources=dict(sorted(reader.sources.items())),
         missing=list(reader.missing),
     )
+    return Material(analysis, evaluations.values, populations)
 
 
 def settings_of(config: Json) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from trainer.analysis.banks import (
     titles,
 )
 from trainer.analysis.gates import fitted, tabled
+from trainer.analysis.material import Material
 from trainer.analysis.published_facts import cases_on_record, facts_of, settings_of
 from trainer.analysis.published_tests import published_tests
 from trainer.analysis.reader import Reader
@@ -52,7 +53,7 @@ FUNNEL = {
 }
 
 
-def analyse(reader: Reader, name: str) -> Analysis:
+def analyse(reader: Reader, name: str) -> Material:
     """The document of a published folder. Raises InputError for a damaged file."""
     found = _Published(reader)
     for number in found.numbers:
@@ -60,7 +61,7 @@ def analyse(reader: Reader, name: str) -> Analysis:
     tests = published_tests(reader)
     steps = reader.table(f"{ANALYSIS}/training_steps.csv")
     updates = optimiser.updates_table(_updates(reader), f"{ANALYSIS}/wandb/optimizer_updates.csv")
-    return Analysis(
+    analysis = Analysis(
         schema_version=SCHEMA,
         name=name,
         kind="published",
@@ -85,6 +86,7 @@ def analyse(reader: Reader, name: str) -> Analysis:
         sources=dict(sorted(reader.sources.items())),
         missing=[*reader.missing, "episode traces (not published)"],
     )
+    return Material(analysis, {"test": tests.values})
 
 
 class _Published:

@@ -9,6 +9,7 @@ from typing import Any
 from trainer.analysis.contrasts import recorded, summary_figures, test_of
 from trainer.analysis.reader import Reader
 from trainer.analysis.schema import Arm, Contrast, Figure, Test
+from trainer.compare.outcomes import Arm as Values
 from trainer.compare.outcomes import arms_of_file
 from trainer.files import read_json
 
@@ -28,19 +29,19 @@ class Tests:
     ranking: list[Arm] = field(default_factory=list)
     ranking_contrasts: list[Contrast] = field(default_factory=list)
     facts: dict[str, Figure] = field(default_factory=dict)
+    values: dict[str, Values] = field(default_factory=dict)
 
 
 def published_tests(reader: Reader) -> Tests:
     """Arms from their summaries, differences from the task outcomes, the rest as recorded."""
     found = Tests()
     arms = _arms(reader)
-    values = {}
     if reader.has(OUTCOMES):
         path = reader.note(OUTCOMES)
         known = [name for name in CONDITIONS if name in read_json(path)[0]]
-        values = {_condition(each.name): each for each in arms_of_file(path, known)}
-    if arms or values:
-        found.tests.append(test_of("test", arms, values, OUTCOMES))
+        found.values = {_condition(each.name): each for each in arms_of_file(path, known)}
+    if arms or found.values:
+        found.tests.append(test_of("test", arms, found.values, OUTCOMES))
     for folder in sorted((reader.root / "artifacts" / "eval").glob("*")):
         name = f"artifacts/eval/{folder.name}/comparison.json"
         if ARM.fullmatch(folder.name) and (reader.root / name).is_file():

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainer.analysis.material import Material
 from trainer.analysis.reader import Reader
 from trainer.analysis.schema import Analysis
 from trainer.errors import InputError
 
 
 def read_run(folder: Path, name: str | None = None) -> Analysis:
-    """The analysis of a run folder of ours or of a published folder.
+    """The document alone; see ``read_material``."""
+    return read_material(folder, name).analysis
+
+
+def read_material(folder: Path, name: str | None = None) -> Material:
+    """The analysis of a run folder of ours or of a published folder, with the rows behind it.
 
     Raises InputError for a folder of neither layout and for damaged files.
     """

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from django.contrib import admin
+
+from intraskill_web.core.admin_base import ReadOnlyAdmin
+from intraskill_web.reports.models import Export
+
+
+@admin.register(Export)
+class ExportAdmin(ReadOnlyAdmin):
+    list_display = ["pk", "experiment", "state", "languages", "files", "bytes", "created_at"]
+    list_filter = ["state"]
+    list_select_related = ["experiment"]
+    search_fields = ["experiment__name", "=manifest_sha256"]

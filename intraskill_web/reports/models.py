@@ -1,0 +1,73 @@
+"""Exports: every static report that was asked for, and what became of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from intraskill_web.experiments.models import Experiment
+
+STATES = [
+    ("requested", _("requested")),
+    ("running", _("running")),
+    ("succeeded", _("succeeded")),
+    ("failed", _("failed")),
+]
+
+
+class Export(models.Model):
+    """One report of one experiment, or a comparison of several (``names``, without experiment).
+
+    The folder is made at once when everything is ready, so that it is whole or absent.
+    """
+
+    experiment = models.ForeignKey(
+        Experiment, on_delete=models.CASCADE, related_name="exports", null=True, blank=True
+    )
+    names = models.JSONField(default=list)  # the experiments, in order
+    languages = models.CharField(max_length=40, default="en,zh")
+    archive = models.BooleanField(default=True)
+    state = models.CharField(max_length=12, choices=STATES, default="requested")
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    message = models.CharField(max_length=40, blank=True)  # the part that is being made
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    files = models.PositiveIntegerField(default=0)
+    bytes = models.PositiveBigIntegerField(default=0)
+    manifest_sha256 = models.CharField(max_length=64, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    problems = models.JSONField(default=list, blank=True)  # of the check that follows
+    checks = models.JSONField(default=dict, blank=True)
+    error = models.TextField(blank=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("export")
+        verbose_name_plural = _("exports")
+
+    def __str__(self) -> str:
+        return f"{'+'.join(self.names)} #{self.pk}"
+
+    @property
+    def folder(self) -> Path:
+        """The site on this host; its archive lies beside it."""
+        name = "-".join(self.names)[:80] or "report"
+        return Path(settings.INTRASKILL_HOME) / "reports" / str(self.pk) / name
+
+    @property
+    def archive_file(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.zip")
+
+    @property
+    def percent(self) -> int:
+        """Whole per cent done."""
+        return 100 * self.done // self.total if self.total else 0

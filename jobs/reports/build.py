@@ -1,0 +1,279 @@
+"""Export: everything is made in memory, checked for private values, and put in place at once.
+
+The same input gives the same bytes: nothing in an export knows the time, the machine or its place.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from intraskill_web.core.finders import plotly_folder
+from intraskill_web.core.po import compile_stale
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.reports.site.conduct import behaviour_data
+from intraskill_web.reports.site.curves import curves_data
+from intraskill_web.reports.site.inputs import Inputs
+from jobs.environment import snapshot
+from jobs.reports import tables
+from jobs.reports.library import dumps, gate_numbers, library
+from jobs.reports.manifest import NAME, manifest_bytes
+from jobs.reports.pages import languages_named, pages
+from jobs.reports.samples import samples
+from trainer.analysis import Analysis, Material, read_material
+from trainer.canonical import canonical_json, fingerprint
+from trainer.errors import InputError
+
+STATIC = Path("static")
+STYLES = ("tokens", "base", "components", "charts", "pages")
+SCRIPTS = ("report.js", "curves.js", "behaviour.js", "library.js")
+PACKAGES = ("django", "numpy", "pandas", "plotly", "pyarrow", "pydantic", "scipy", "statsmodels")
+PARTS = ("analysis", "library", "tables", "pages", "files")
+Tell = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export came to. ``zip`` is the archive beside the folder, if one was asked for."""
+
+    folder: Path
+    files: int
+    bytes: int
+    manifest_sha256: str
+    seconds: float
+    zip: Path | None = None
+
+    def to_record(self) -> dict[str, Any]:
+        """The keys of ``export_report --json``."""
+        return {
+            "folder": str(self.folder),
+            "files": self.files,
+            "bytes": self.bytes,
+            "manifest_sha256": self.manifest_sha256,
+            "seconds": round(self.seconds, 3),
+            "zip": None if self.zip is None else str(self.zip),
+        }
+
+
+def export_report(
+    experiment: Experiment,
+    out: Path,
+    *,
+    languages: Sequence[str] = ("en", "zh"),
+    archive: bool = False,
+    force: bool = False,
+    tell: Tell = lambda done, total, message: None,
+) -> Exported:
+    """Write the report of an experiment to ``out``.
+
+    Raises InputError when ``out`` exists (unless ``force`` and it holds an export), when a language
+    is unknown, or when the run folder is damaged. ``tell`` hears (done, total, what).
+    """
+    began = time.monotonic()
+    chosen = languages_named(languages)
+    refuse_overwriting(out, force)
+    compile_stale(Path(folder) for folder in settings.LOCALE_PATHS)
+    tell(0, len(PARTS), PARTS[0])
+    material = read_material(experiment.folder, experiment.name)
+    found = material.analysis
+    tell(1, len(PARTS), PARTS[1])
+    shelf = library(experiment.folder, found.kind)
+    files: dict[str, bytes] = {d.href: d.text.encode() for d in shelf}
+    files |= {n: dumps(d).encode() for n, d in gate_numbers(experiment.folder, found.kind)}
+    tell(2, len(PARTS), PARTS[2])
+    files |= _data(material)
+    tell(3, len(PARTS), PARTS[3])
+    versions = _versions()
+    inputs = Inputs.of(
+        experiment,
+        material,
+        library=shelf,
+        samples=samples(experiment.folder, found) if found.kind == "own" else [],
+        downloads=[(n, len(d)) for n, d in sorted(files.items())
+                   if not n.startswith("data/library/") and not n.endswith(".js")],
+        versions=versions,
+    )  # fmt: skip
+    facts = {"name": experiment.name, "version": versions["intraskill"],
+             "commit": versions.get("commit", "")}  # fmt: skip
+    made = {path: html.encode() for path, html in pages(inputs, chosen, facts)}
+    files |= made
+    files |= _assets(any(b"plotly.min.js" in html for html in made.values()))
+    files |= _publishing(inputs.title)
+    tell(4, len(PARTS), PARTS[4])
+    head = _head(experiment, found, [each.key for each in chosen], versions, len(made))
+    files[NAME] = manifest_bytes(head, files)
+    _place(out, files)
+    packed = _zip(out, files) if archive else None
+    tell(5, len(PARTS), "")
+    return Exported(
+        folder=out,
+        files=len(files),
+        bytes=sum(map(len, files.values())),
+        manifest_sha256=_stated(files[NAME]),
+        seconds=time.monotonic() - began,
+        zip=packed,
+    )
+
+
+def refuse_overwriting(out: Path, force: bool) -> None:
+    """Raise InputError unless ``out`` is free, or an export that may be replaced."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not (out / NAME).is_file():
+        raise InputError(
+            "exists and is no export", file=out, remedy="Choose another --out; nothing was changed"
+        )
+    if not force:
+        raise InputError("holds an export already", file=out, remedy="Use --force to replace it")
+
+
+def _data(material: Material) -> dict[str, bytes]:
+    found = material.analysis
+    files = {
+        "data/analysis.json": dumps(found.model_dump(mode="json")).encode(),
+        "data/analysis.schema.json": dumps(Analysis.model_json_schema()).encode(),
+    }
+    for name, rows in tables.tables(material).items():
+        data = tables.frame(rows)
+        files[f"data/{name}.csv"] = tables.csv_bytes(data)
+        files[f"data/parquet/{name}.parquet"] = tables.parquet_bytes(data)
+    curves, behaviour = curves_data(found), behaviour_data(found)
+    if curves:
+        files["data/curves.js"] = _script("reportCurves", curves)
+    if behaviour:
+        files["data/behaviour.js"] = _script("reportBehaviour", behaviour)
+    return files
+
+
+def _script(name: str, value: Any) -> bytes:
+    """Data as a script: a page opened from disk may load it, and may not read a JSON file."""
+    text = canonical_json(value).replace("<", "\\u003c")
+    return f"window.{name} = {text};\n".encode()
+
+
+def _assets(with_plotly: bool) -> dict[str, bytes]:
+    base = Path(settings.BASE_DIR) / STATIC
+    styles = [base / "intraskill" / "css" / f"{name}.css" for name in STYLES]
+    styles.append(base / "reports" / "report.css")
+    files = {
+        "assets/report.css": b"\n".join(path.read_bytes() for path in styles),
+        "assets/favicon.svg": (base / "intraskill" / "favicon.svg").read_bytes(),
+    }
+    files |= {f"assets/{n}": (base / "reports" / n).read_bytes() for n in SCRIPTS}
+    if with_plotly:
+        folder = plotly_folder()
+        if folder is None:
+            raise InputError("plotly is not installed", remedy="pip install plotly")
+        files["assets/plotly.min.js"] = (folder / "plotly.min.js").read_bytes()
+    return files
+
+
+def _publishing(title: str) -> dict[str, bytes]:
+    """A workflow that publishes the folder as GitHub Pages, and a word to who finds the folder."""
+    base = Path(settings.BASE_DIR) / STATIC / "reports"
+    readme = (base / "README.md").read_text(encoding="utf-8").replace("TITLE", title)
+    return {
+        ".github/workflows/pages.yml": (base / "pages.yml").read_bytes(),
+        ".nojekyll": b"",
+        "README.md": readme.encode(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    known = snapshot()
+    found = {"intraskill": _version("intraskill") or "0.1.0", "python": str(known["python"])}
+    if known["commit"]:
+        found["commit"] = str(known["commit"])
+    return found | {name: v for name in PACKAGES if (v := _version(name))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _head(
+    experiment: Experiment,
+    found: Analysis,
+    languages: Sequence[str],
+    versions: Mapping[str, str],
+    page_count: int,
+) -> dict[str, Any]:
+    return {
+        "experiment": experiment.name,
+        "kind": found.kind,
+        "languages": list(languages),
+        "commit": versions.get("commit", ""),
+        "versions": {k: v for k, v in versions.items() if k != "commit"},
+        "settings_sha256": fingerprint(found.settings),
+        "sources_sha256": fingerprint(found.sources),
+        "counts": {
+            "pages": page_count,
+            "rounds": len(found.rounds),
+            "gates": len(found.gates),
+            "coefficients": len(found.coefficients),
+            "skill_versions": len(found.banks),
+            "candidates": len(found.candidates),
+            "training_steps": len(found.training.rows),
+            "updates": len(found.updates.rows),
+            "arms": sum(len(test.arms) for test in found.tests),
+            "cohorts": len(found.cohorts),
+            "cases": len(found.cases),
+            "missing": len(found.missing),
+        },
+    }
+
+
+def _stated(manifest: bytes) -> str:
+    import json
+
+    return str(json.loads(manifest)["manifest_sha256"])
+
+
+def _place(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write beside ``out`` and rename: a reader never sees half an export."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    fresh = out.with_name(f".{out.name}.{os.getpid()}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        for name, data in files.items():
+            path = fresh / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if out.exists():
+            former = out.with_name(f".{out.name}.{os.getpid()}.old")
+            out.rename(former)
+            fresh.rename(out)
+            shutil.rmtree(former)
+        else:
+            fresh.rename(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _zip(out: Path, files: Mapping[str, bytes]) -> Path:
+    """The export as an archive beside the folder; equal exports give equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, data in sorted(files.items()):
+            info = zipfile.ZipInfo(f"{out.name}/{name}", (1980, 1, 1, 0, 0, 0))
+            info.external_attr = 0o644 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+    path = out.with_name(f"{out.name}.zip")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    partial.write_bytes(buffer.getvalue())
+    partial.replace(path)
+    return path

@@ -1,0 +1,77 @@
+"""An export as a job: made in the worker, checked at once, its progress in its row.
+
+The folder appears whole or not at all, so a job that died is simply done again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.utils import timezone
+
+from intraskill_web.core import audit
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.reports.models import Export
+from jobs.reports.build import Exported, export_report
+from jobs.reports.check import check_report
+from trainer.errors import InputError
+
+
+def run_export(pk: int) -> None:
+    """Make the export of a row; a row that another job took is left alone."""
+    taken = Export.objects.filter(pk=pk, state="requested").update(
+        state="running", heartbeat_at=timezone.now(), updated_at=timezone.now()
+    )
+    if not taken:
+        return
+    export = Export.objects.get(pk=pk)
+    try:
+        made = _make(export)
+        found = check_report(export.folder)
+    except Exception as error:
+        _end(pk, state="failed", error=str(error)[:2000])
+        if not isinstance(error, InputError):
+            raise  # a fault of ours: the queue keeps its traceback
+        return
+    _end(
+        pk,
+        state="succeeded",
+        files=made.files,
+        bytes=made.bytes,
+        manifest_sha256=made.manifest_sha256,
+        seconds=made.seconds,
+        problems=found["problems"],
+        checks=found["checks"],
+    )
+    audit.record(
+        "report.export",
+        actor=export.owner,
+        experiment=export.experiment.name if export.experiment else "",
+        subject=str(export),
+        manifest=made.manifest_sha256,
+        problems=len(found["problems"]),
+    )
+
+
+def _make(export: Export) -> Exported:
+    experiments = [Experiment.objects.get(name=name) for name in export.names]
+    return export_report(
+        experiments[0],
+        export.folder,
+        languages=export.languages.split(","),
+        archive=export.archive,
+        force=True,
+        tell=partial(_tell, export.pk),
+    )
+
+
+def _tell(pk: int, done: int, total: int, message: str) -> None:
+    now = timezone.now()
+    Export.objects.filter(pk=pk).update(
+        done=done, total=total, message=message, heartbeat_at=now, updated_at=now
+    )
+
+
+def _end(pk: int, **values: object) -> None:
+    now = timezone.now()
+    Export.objects.filter(pk=pk).update(ended_at=now, updated_at=now, **values)
