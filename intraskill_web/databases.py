@@ -6,6 +6,7 @@ writes fails at once when another writer was faster, whatever the timeout.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -30,6 +31,11 @@ def database(url: str | None, home: Path) -> dict[str, Any]:
     if parts.scheme == "sqlite":
         return _sqlite(Path(unquote(parts.path[1:] if parts.path.startswith("//") else parts.path)))
     if parts.scheme in ("postgres", "postgresql"):
+        if find_spec("psycopg") is None:
+            raise ImproperlyConfigured(
+                "DATABASE_URL names a PostgreSQL, whose driver is not installed. "
+                "Install it: pip install 'psycopg[binary]'"
+            )
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(parts.path.lstrip("/")),

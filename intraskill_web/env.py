@@ -27,15 +27,19 @@ def envbool(name: str, default: bool) -> bool:
     return text == "True"
 
 
-def envint(name: str, default: int) -> int:
-    """A whole number."""
+def envint(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number from ``least`` to ``most``."""
     text = os.environ.get(name)
     if not text:
         return default
+    allowed = f"{least} or more" if most is None else f"{least} to {most}"
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise ImproperlyConfigured(f"{name} must be a whole number (found {text!r})") from None
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        raise ImproperlyConfigured(f"{name} must be a whole number, {allowed} (found {text!r})")
+    return number
 
 
 def envlist(name: str, default: list[str]) -> list[str]:

@@ -14,14 +14,25 @@ import secrets
 import socket
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 FOLDERS = ("valkey", "runs", "logs", "secrets", "static")
 
 
 def prepare(home: Path) -> None:
-    """Make the folders of ``home``; ``secrets/`` is closed to everybody else."""
-    for name in FOLDERS:
-        (home / name).mkdir(parents=True, exist_ok=True)
-    (home / "secrets").chmod(0o700)
+    """Make the folders of ``home``; ``secrets/`` is closed to everybody else.
+
+    Raises ImproperlyConfigured where that is not possible.
+    """
+    try:
+        for name in FOLDERS:
+            (home / name).mkdir(parents=True, exist_ok=True)
+        (home / "secrets").chmod(0o700)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"INTRASKILL_HOME cannot be used: {error.strerror} (found {str(home)!r}). "
+            "Name a folder that you may write"
+        ) from None
 
 
 def secret(home: Path, name: str, *, nbytes: int = 32) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
 
 from intraskill_web import home as home_folder
 
 PORT_FILE = Path("valkey") / "port"
+SCHEMES = ("redis", "rediss", "unix")
 PASSWORD = "valkey-password"  # the name of the secret, not the secret
 
 
@@ -19,7 +23,15 @@ def embedded_port(home: Path) -> int | None:
 
 
 def redis_url(configured: str, home: Path) -> str:
-    """The queue's address. Of an embedded Valkey that never ran: port 1, where nobody answers."""
+    """The queue's address. Of an embedded Valkey that never ran: port 1, where nobody answers.
+
+    Raises ImproperlyConfigured for an address of another kind of server.
+    """
     if configured:
+        scheme = urlsplit(configured).scheme
+        if scheme not in SCHEMES:
+            raise ImproperlyConfigured(
+                f"REDIS_URL must begin with redis://, rediss:// or unix:// (found {scheme!r})"
+            )
         return configured
     return f"redis://:{home_folder.secret(home, PASSWORD)}@127.0.0.1:{embedded_port(home) or 1}/0"

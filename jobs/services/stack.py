@@ -17,6 +17,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
+from django.db import OperationalError
 
 from intraskill_web import home as home_folder
 from jobs import park, queue
@@ -64,7 +65,7 @@ def _start(supervisor: Supervisor, port: int | None) -> None:
     home = supervisor.home
     if not settings.REDIS_URL:
         supervisor.start(Service("queue", valkey.prepare(home), is_leant_on=True))
-    call_command("migrate", interactive=False, verbosity=0)
+    _migrate()
     if port is not None:
         call_command("translations", verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
@@ -75,6 +76,17 @@ def _start(supervisor: Supervisor, port: int | None) -> None:
     supervisor.start(Service("reconciler", _manage("reconcile")))
     if port is not None:
         _start_web(supervisor, port)
+
+
+def _migrate() -> None:
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+    except OperationalError as error:
+        raise InputError(
+            f"the database cannot be used: {' '.join(str(error).split())}",
+            field="DATABASE_URL",
+            remedy="Start that server and check name and password, or unset it to use SQLite",
+        ) from error
 
 
 def _start_web(supervisor: Supervisor, wanted: int) -> None:

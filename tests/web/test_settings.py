@@ -118,3 +118,32 @@ def test_pages_need_a_login(client: Client) -> None:
     answer = client.get("/")
     assert answer.status_code == 302
     assert answer.headers["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("INTRASKILL_PORT", "http", "INTRASKILL_PORT must be a whole number, 1 to 65535"),
+        ("INTRASKILL_PORT", "99999", "1 to 65535 (found '99999')"),
+        ("INTRASKILL_WORKERS", "0", "1 or more"),
+        ("INTRASKILL_HOME", "/dev/null/home", "Name a folder that you may write"),
+        ("DATABASE_URL", "mysql://x", "DATABASE_URL must begin with postgres:// or sqlite:///"),
+        ("REDIS_URL", "http://x", "REDIS_URL must begin with redis://"),
+        ("DEBUG", "yes", "DEBUG must be True or False"),
+    ],
+)
+def test_a_slip_in_the_environment_is_one_line_that_names_it(
+    name: str, value: str, words: str, tmp_path: Path
+) -> None:
+    environment = os.environ | {"INTRASKILL_HOME": str(tmp_path), name: value}
+    environment["DJANGO_SETTINGS_MODULE"] = "intraskill_web.settings"
+    found = subprocess.run(
+        [sys.executable, ROOT / "manage.py", "check"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    [line] = found.stderr.splitlines()
+    assert line.startswith("error: ") and words in line
