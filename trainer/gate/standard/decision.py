@@ -129,6 +129,14 @@ def decide(roles: Roles, beta: Array, covariance: Array, limits: Thresholds) -> 
     return Decisions(codes, p, adjusted)
 
 
+def nothing_changes(layout: Layout) -> dict[str, Decision]:
+    """The decisions that leave the bank as it is."""
+    return {
+        name: "hold" if item.kind == "current" else "reject"
+        for name, item in layout.interventions.items()
+    }
+
+
 def shows_nothing(beta: Array, error: Array, limits: Thresholds) -> NDArray[np.bool_]:
     """Whether each effect is shown to be too small to be worth its place, or equivalent to zero."""
     doubtful = beta - limits.doubt_z * error <= 0

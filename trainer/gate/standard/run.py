@@ -8,7 +8,8 @@ from them at the end. A confirmation lies under ``confirm/``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from trainer.gate.round import PoolGate
 from trainer.gate.standard import judge as standard
 from trainer.gate.standard.analysis import analyse
 from trainer.gate.standard.confirm import confirm, confirmation_tasks
-from trainer.gate.standard.decision import Decision
+from trainer.gate.standard.decision import Decision, nothing_changes
 from trainer.gate.standard.design import SCHEMA, deal
-from trainer.gate.standard.estimate import Pairs
 from trainer.gate.standard.rollouts import put_together, read_pairs, with_shared_noise
 from trainer.gate.standard.sequential import (
     Look,
@@ -146,7 +146,7 @@ class StandardGate(PoolGate):
         if self.settings.looks == 1:
             self._play_look(folder, 0, self.assignments)
             return summarise(folder)
-        played = self.looks
+        played = self.played_looks
         write_json(folder / "mask_assignments.json", self.assignment_file)
         return put_together(self._look_folders(len(played)), folder, self.execution)
 
@@ -163,8 +163,8 @@ class StandardGate(PoolGate):
         evaluation.run(folder, self.progress.share())
 
     @cached_property
-    def looks(self) -> list[tuple[Look, tuple[Assignment, ...]]]:
-        """Play look after look until every slot is decided or the tasks are used up."""
+    def played_looks(self) -> list[tuple[Look, tuple[Assignment, ...]]]:
+        """Each look and its rows: played, once, until all slots are decided or no task is left."""
         folder = self.config.output_dir / "looks"
         played: list[tuple[Look, tuple[Assignment, ...]]] = []
         decided: dict[str, Decision] = {}
@@ -198,36 +198,14 @@ class StandardGate(PoolGate):
         if self.settings.looks == 1:
             rows, decided, looks = self.assignments, None, []
         else:
-            rows = tuple(row for _, each in self.looks for row in each)
-            decided = self.looks[-1][0].decided
-            looks = [look.to_record() for look, _ in self.looks]
+            rows = tuple(row for _, each in self.played_looks for row in each)
+            decided = self.played_looks[-1][0].decided
+            looks = [look.to_record() for look, _ in self.played_looks]
         folders = self._look_folders(len(looks))
         pairs, dropped = read_pairs(rows, self.layout.columns, folders, self.baseline)
         self.require_coverage(len(pairs.task_ids), len(rows) // 2, "pairs")
-        judgement = self._judge(rows, pairs, dropped, decided)
-        extra: dict[str, Any] = {**judgement.extra, "looks": looks}
-        if self.confirmed_on:
-            report = self._confirm(judgement)
-            extra["confirmation"] = report
-            if report["verdict"] == "refuted":
-                judgement = self._judge(rows, pairs, dropped, self._hold_everything())
-        self.progress.finish()
-        return Judgement(
-            judgement.selection,
-            judgement.estimator,
-            judgement.contributions,
-            judgement.inference,
-            extra,
-        )
-
-    def _judge(
-        self,
-        rows: Sequence[Assignment],
-        pairs: Pairs,
-        dropped: Sequence[str],
-        decided: Mapping[str, Decision] | None,
-    ) -> Judgement:
-        return standard.judge(
+        judged = partial(
+            standard.judge,
             self.layout,
             rows,
             pairs,
@@ -238,8 +216,16 @@ class StandardGate(PoolGate):
             pool_sha256=self.pool.pool_sha256,
             assignment_sha256=self.assignment_sha256,
             bare_baseline=self.baseline.record,
-            decided=decided,
         )
+        judgement = judged(decided=decided)
+        extra: dict[str, Any] = {**judgement.extra, "looks": looks}
+        if self.confirmed_on:
+            report = self._confirm(judgement)
+            extra["confirmation"] = report
+            if report["verdict"] == "refuted":
+                judgement = judged(decided=nothing_changes(self.layout))
+        self.progress.finish()
+        return replace(judgement, extra=extra)
 
     def _confirm(self, judgement: Judgement) -> dict[str, Any]:
         document = self.next_bank(judgement)
@@ -256,9 +242,3 @@ class StandardGate(PoolGate):
             evaluation.run(folder, self.progress.share())
 
         return confirm(self.config.output_dir / "confirm", play)
-
-    def _hold_everything(self) -> dict[str, Decision]:
-        return {
-            name: "hold" if item.kind == "current" else "reject"
-            for name, item in self.layout.interventions.items()
-        }
