@@ -23,6 +23,7 @@ from intraskill_web.experiments.config_changes import (
 from intraskill_web.experiments.flow import active_attempt, hand_in
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import new_attempt
+from intraskill_web.monitoring.preflight.run import require_ready
 from jobs.transitions import DONE, RESUMABLE
 from trainer.errors import InputError
 
@@ -99,8 +100,10 @@ def start_changed_round(
     experiment: Experiment, values: dict[str, Any], *, actor: AbstractBaseUser | None = None
 ) -> Round:
     """The next round as a clone of the last with ``values`` over its settings."""
+    change_of_next(experiment, values)
+    require_ready(experiment)
     with transaction.atomic():
-        round_ = services.start_round(experiment, actor=actor)
+        round_ = services.start_round(experiment, actor=actor, is_ready=True)
         changes = _apply(round_, values, stage="freeze")
         attempt = Attempt.objects.get(stage__round=round_, number=1)
         Attempt.objects.filter(pk=attempt.pk).update(changes=changes)

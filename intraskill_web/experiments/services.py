@@ -109,14 +109,20 @@ def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 
 def start_round(
-    experiment: Experiment, number: int | None = None, *, actor: AbstractBaseUser | None = None
+    experiment: Experiment,
+    number: int | None = None,
+    *,
+    actor: AbstractBaseUser | None = None,
+    is_ready: bool = False,
 ) -> Round:
     """Begin the next round (or exactly round ``number``). Of two starts at once one is refused.
 
-    Raises InputError too while the preflight has a red item.
+    Raises InputError too while the preflight has a red item; ``is_ready`` says that it was looked
+    at, because that takes seconds and must not be done inside a transaction.
     """
     _following(experiment, number)
-    require_ready(experiment)  # takes seconds where the inputs were not looked at yet
+    if not is_ready:
+        require_ready(experiment)  # takes seconds where the inputs were not looked at yet
     try:
         with transaction.atomic():
             following = _following(experiment, number)

@@ -1,0 +1,130 @@
+"""Beginning a sweep: one experiment an arm and seed, all handed in at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+
+from intraskill_web.core import audit
+from intraskill_web.experiments import services
+from intraskill_web.experiments.models import Experiment, Sweep
+from intraskill_web.experiments.presets import arm_config, preset
+from intraskill_web.monitoring.preflight.run import require_ready
+from trainer.canonical import safe_name
+from trainer.config import ExperimentConfig, load_config
+from trainer.errors import InputError
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+MOST = 64  # experiments of one sweep
+LONGEST_NAME = 40
+TEMPLATES = ("demo", "analyst", "quick")  # of configs/mini
+
+
+def bases() -> list[str]:
+    """What a sweep can begin from: the configurations of the shop at hand, then experiments."""
+    names = Experiment.objects.filter(sweep=None).values_list("name", "config")
+    own = [name for name, config in names if "imported" not in config]
+    return [*(f"mini/{name}" for name in TEMPLATES), *own]
+
+
+def base_config(name: str) -> ExperimentConfig:
+    """The configuration of a base by its name. Raises InputError when there is none."""
+    if name.startswith("mini/") and name.removeprefix("mini/") in TEMPLATES:
+        path = Path(settings.BASE_DIR) / "configs" / f"{name}.yaml"
+        return load_config(path, ExperimentConfig)
+    found = Experiment.objects.filter(name=name).first()
+    if found is None or found.imported:
+        raise InputError(
+            "no such base", field="base", value=name, remedy=f"Known: {', '.join(bases()[:20])}"
+        )
+    config = ExperimentConfig.model_validate(found.config)
+    start = config.start.model_copy(
+        update={
+            "skillbank": found.folder / "start" / "skillbank.json",
+            "checkpoint": found.folder / "start" / "checkpoint",
+        }
+    )
+    return config.model_copy(update={"start": start})
+
+
+def start_sweep(
+    name: str,
+    base: ExperimentConfig,
+    *,
+    arms: Sequence[str],
+    seeds: Sequence[int],
+    actor: AbstractBaseUser | None = None,
+) -> Sweep:
+    """Make and start every experiment of the sweep. Raises InputError, and then starts nothing.
+
+    Arms share their seeds, so they are paired: equal tasks, and equal luck where they act alike.
+    """
+    _refuse(name, arms, seeds)
+    configs = [
+        (arm, arm_config(base, preset(arm), seed=seed, name=f"{name}-{arm}-{seed}"))
+        for seed in seeds
+        for arm in arms
+    ]
+    made: list[Experiment] = []
+    try:
+        with transaction.atomic():
+            sweep = Sweep.objects.create(
+                name=name,
+                base=base.model_dump(mode="json"),
+                arms=list(arms),
+                seeds=list(seeds),
+                owner_id=actor.pk if actor else None,
+            )
+            for arm, config in configs:
+                experiment = services.create_experiment(config, actor=actor)
+                made.append(experiment)
+                experiment.sweep, experiment.arm = sweep, arm
+                experiment.save(update_fields=["sweep", "arm", "updated_at"])
+            audit.record(
+                "sweep.start", actor=actor, subject=name, arms=list(arms), seeds=list(seeds)
+            )
+        require_ready(made[0])  # all arms begin with the same files
+    except InputError:
+        _undo(name, made)
+        raise
+    for experiment in made:
+        services.start_round(experiment, actor=actor, is_ready=True)
+    return sweep
+
+
+def _undo(name: str, made: Sequence[Experiment]) -> None:
+    """Leave nothing of a sweep that did not start."""
+    for experiment in made:
+        shutil.rmtree(experiment.folder, ignore_errors=True)
+        Experiment.objects.filter(pk=experiment.pk).delete()
+    if made:
+        Sweep.objects.filter(name=name).delete()
+
+
+def _refuse(name: str, arms: Sequence[str], seeds: Sequence[int]) -> None:
+    if not name or safe_name(name) != name or len(name) > LONGEST_NAME or "." in name:
+        raise InputError(
+            "letters, digits, - and _, at most 40", field="name", value=name,
+            remedy="Choose another name",
+        )  # fmt: skip
+    if Sweep.objects.filter(name=name).exists():
+        raise InputError("a sweep of this name exists", field="name", value=name)
+    for field, values in (("arms", arms), ("seeds", seeds)):
+        if not values or len(set(values)) != len(values):
+            raise InputError("one or more, each once", field=field, value=list(values))
+    if any(seed < 0 for seed in seeds):
+        raise InputError("a number from 0 on", field="seeds", value=list(seeds))
+    if len(arms) * len(seeds) > MOST:
+        raise InputError(
+            f"{len(arms)} arms × {len(seeds)} seeds are more than {MOST} experiments",
+            field="seeds",
+            value=list(seeds),
+            remedy="Take fewer",
+        )

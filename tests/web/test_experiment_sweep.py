@@ -1,0 +1,162 @@
+"""Sweeps: one click makes an experiment an arm and seed; the page compares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from intraskill_web.experiments.models import CheckpointScore, Experiment, Sweep
+from intraskill_web.experiments.presets import LABELS, arm_config, preset, presets
+from intraskill_web.experiments.sweep_page import Arm, Spread, comparison
+from intraskill_web.experiments.sweeps import base_config, start_sweep
+from tests.web.html import Page
+from trainer.errors import InputError
+
+FORM = {"name": "night", "base": "mini/quick", "arms": ["published", "plain-grpo"], "seeds": "1 2"}
+
+
+@pytest.fixture
+def sweep(db: None, home: Path) -> Sweep:
+    return start_sweep("s", base_config("mini/quick"), arms=["published", "no-mask"], seeds=[1, 2])
+
+
+def scored(sweep: Sweep, values: dict[tuple[str, int], float]) -> None:
+    for experiment in sweep.experiments.all():
+        round_ = experiment.rounds.get()
+        CheckpointScore.objects.create(
+            experiment=experiment, round=round_, step=2, split="val", arm="bare", n=40,
+            success=values[experiment.arm, experiment.seed], reward=0.5, path="x",
+        )  # fmt: skip
+
+
+def test_every_preset_makes_a_valid_configuration() -> None:
+    base = base_config("mini/analyst")
+    made = {p.key: arm_config(base, p, seed=5, name=f"x-{p.key}") for p in presets()}
+    assert list(made) == list(LABELS)
+    assert made["published"].train == base.train and made["published"].gate == base.gate
+    assert made["plain-grpo"].curriculum.skill_free_probability == 1.0
+    assert not made["plain-grpo"].train.rollout.full_skill_retry
+    assert (made["fixed-s0"].analyst.kind, made["fixed-s0"].gate.mode) == ("none", "keep")
+    assert made["no-mask"].curriculum.rho_min == made["no-mask"].curriculum.rho_max == 1.0
+    assert made["no-gate"].gate.mode == "accept"
+    assert made["no-gate"].analyst.kind == base.analyst.kind != "none"
+    assert made["adaptive-q"].curriculum.controller == "gap_closing"
+    assert len({config.mask_seed for config in made.values()}) == 1, "arms of a seed share luck"
+
+
+def test_an_unknown_arm_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(InputError, match="Known: published"):
+        preset("nothing")
+
+
+def test_a_sweep_makes_and_starts_an_experiment_an_arm_and_seed(sweep: Sweep) -> None:
+    found = {(e.arm, e.seed): e for e in sweep.experiments.all()}
+    assert set(found) == {(a, s) for a in ("published", "no-mask") for s in (1, 2)}
+    assert {e.state for e in found.values()} == {"running"}
+    assert found["no-mask", 2].name == "s-no-mask-2"
+    assert found["no-mask", 2].config["curriculum"]["rho_min"] == 1.0
+    assert (found["no-mask", 2].folder / "start" / "skillbank.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "a b"}, "name"),
+        ({"name": "x" * 41}, "name"),
+        ({"arms": []}, "arms"),
+        ({"arms": ["published", "published"]}, "arms"),
+        ({"arms": ["nothing"]}, "arms"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [-1]}, "seeds"),
+        ({"seeds": list(range(65))}, "seeds"),
+    ],
+)
+def test_a_slip_is_named_and_starts_nothing(
+    db: None, home: Path, changes: dict[str, Any], field: str
+) -> None:
+    asked = {"name": "s", "arms": ["published"], "seeds": [1]} | changes
+    name = asked.pop("name")
+    with pytest.raises(InputError) as refusal:
+        start_sweep(name, base_config("mini/quick"), **asked)
+    assert refusal.value.field == field
+    assert not Sweep.objects.exists() and not Experiment.objects.exists()
+
+
+def test_a_sweep_can_begin_from_an_experiment(sweep: Sweep) -> None:
+    Experiment.objects.filter(name="s-no-mask-1").update(sweep=None)
+    base = base_config("s-no-mask-1")
+    assert base.start.skillbank.is_absolute() and base.start.skillbank.exists()
+    start_sweep("again", base, arms=["published"], seeds=[3])
+    with pytest.raises(InputError, match="no such base"):
+        base_config("nobody")
+
+
+def test_the_spread_is_over_seeds_and_the_difference_is_paired() -> None:
+    first, second = Arm("a", "A"), Arm("b", "B")
+    for seed, (x, y) in enumerate([(0.5, 0.6), (0.7, 0.9), (0.6, 0.6)]):
+        first.success[seed, 20, "val"] = x
+        second.success[seed, 20, "val"] = y
+    second.success[9, 20, "val"] = 1.0  # the first arm has not come so far
+    one, two = comparison([first, second]).data()
+    assert one["mean"] == pytest.approx(0.6) and one["sd"] == pytest.approx(0.1)
+    assert one["difference"] is None
+    assert (two["seeds"], two["pairs"]) == (4, 3)
+    assert two["difference"] == pytest.approx(0.1)
+    half = 4.303 * 0.1 / 3**0.5
+    assert two["difference_low"] == pytest.approx(0.1 - half, abs=1e-4)
+
+
+def test_one_seed_has_no_spread() -> None:
+    spread = Spread.of([0.5])
+    assert spread and spread.sd is None and spread.half_width is None
+    assert Spread.of([]) is None
+
+
+def test_the_page_compares_the_arms_and_opens_what_it_counts(
+    sweep: Sweep, viewer_client: Client
+) -> None:
+    address = "/sweeps/s/"
+    assert "Nothing is measured yet" in viewer_client.get(address).content.decode()
+    values = {
+        ("published", 1): 0.5,
+        ("published", 2): 0.7,
+        ("no-mask", 1): 0.4,
+        ("no-mask", 2): 0.5,
+    }
+    scored(sweep, values)
+    html = viewer_client.get(address).content.decode()
+    page = Page(html)
+    assert page.policy_faults() == [] and "<svg" in html
+    hrefs = [href for href, _text in page.links]
+    assert any("experiment=s-no-mask-1" in href and "purpose=bare" in href for href in hrefs)
+    rows = viewer_client.get(f"{address}?format=json").json()["comparison"]
+    assert [row["arm"] for row in rows] == ["The method", "No mask"]
+    assert rows[1]["difference"] == pytest.approx(-0.15)
+    csv = viewer_client.get(f"{address}?format=csv").content.decode().splitlines()
+    assert csv[0].startswith("arm,step,split,seeds,mean,sd") and len(csv) == 3
+
+
+def test_the_page_asks_a_fixed_number_of_queries(
+    sweep: Sweep, viewer_client: Client, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(12):
+        viewer_client.get("/sweeps/s/")
+
+
+def test_one_click_starts_a_sweep_and_viewers_cannot(
+    db: None, home: Path, viewer_client: Client, operator_client: Client
+) -> None:
+    assert viewer_client.get("/sweeps/").status_code == 200
+    assert viewer_client.post("/sweeps/", FORM).status_code == 403
+    done = operator_client.post("/sweeps/", FORM)
+    assert done["Location"] == "/sweeps/night/"
+    assert Experiment.objects.count() == 4
+    again = operator_client.post("/sweeps/", FORM)
+    assert again.status_code == 409 and "a sweep of this name exists" in again.content.decode()
+    bad = operator_client.post("/sweeps/?format=json", FORM | {"name": "n2", "seeds": "one"})
+    assert bad.status_code == 409 and "whole numbers" in bad.json()["error"]
+    listed = operator_client.get("/sweeps/?format=json").json()["sweeps"]
+    assert listed[0]["arms"] == ["published", "plain-grpo"]
