@@ -15,14 +15,18 @@ from dataclasses import dataclass
 
 from trainer.shop.service.errors import ServiceError
 
+#: weight of the newest lease in the mean of how long slots are held
+_RECENT = 0.1
+
 
 @dataclass(slots=True)
 class Lease:
-    """The right to one slot until ``expires_at`` (the pool's clock)."""
+    """The right to one slot from ``granted_at`` until ``expires_at`` (the pool's clock)."""
 
     slot: int
     id: str
     owner: str
+    granted_at: float
     expires_at: float
 
 
@@ -40,6 +44,7 @@ class LeasePool:
         self.ttl = ttl
         self.expired = 0
         self._clock = clock
+        self._mean_hold = 0.0
         self._nothing_expires_before = 0.0
         self._on_release = on_release
         self._free = list(reversed(numbers))
@@ -63,6 +68,10 @@ class LeasePool:
             return None
         return self._grant(owner)
 
+    def expected_wait(self) -> float:
+        """Seconds until somebody who comes now is served, by how long slots were held lately."""
+        return self._mean_hold * (self.waiting + 1) / len(self._numbers)
+
     async def wait(self, owner: str, timeout: float) -> Lease | None:
         """A lease when it is this caller's turn, or None after ``timeout`` seconds."""
         lease = self.acquire(owner)
@@ -84,7 +93,8 @@ class LeasePool:
 
     def _grant(self, owner: str) -> Lease:
         slot = self._free.pop()
-        lease = Lease(slot, secrets.token_hex(16), owner, self._clock() + self.ttl)
+        now = self._clock()
+        lease = Lease(slot, secrets.token_hex(16), owner, now, now + self.ttl)
         self._leases[slot] = lease
         return lease
 
@@ -105,6 +115,7 @@ class LeasePool:
         if self._leases.get(lease.slot) is not lease:
             return False
         del self._leases[lease.slot]
+        self._mean_hold += (self._clock() - lease.granted_at - self._mean_hold) * _RECENT
         self._on_release(lease.slot)
         self._free.append(lease.slot)
         self._serve_waiting()

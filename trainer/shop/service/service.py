@@ -5,6 +5,7 @@ typed error. Resets wait in a queue of bounded length for a bounded time."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from trainer.shop.service.leases import LeasePool
 from trainer.shop.service.metrics import Metrics, Sample
 from trainer.shop.service.requests import ResetRequest, read_reset, read_slot
 from trainer.shop.world import World
+
+_LONGEST_RETRY = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,9 @@ class Service:
         return self.episodes.reset(lease, request)
 
     def full(self, message: str) -> ServiceError:
-        """429, with a hint that grows with the queue."""
-        retry_after = 1 + self.pool.waiting * 10 // max(len(self.numbers), 1)
-        return ServiceError("no_free_slot", message, retry_after=min(retry_after, 60))
+        """429, with a hint when it is worth to come again."""
+        seconds = min(max(1, math.ceil(self.pool.expected_wait())), _LONGEST_RETRY)
+        return ServiceError("no_free_slot", message, retry_after=seconds)
 
     def health(self) -> dict[str, Any]:
         """``/healthz``: the published fields and what identifies the environment."""

@@ -160,3 +160,15 @@ def test_release_all_frees_every_slot() -> None:
     leases.release_all()
     assert leases.free == 3
     assert sorted(released) == [0, 1, 2]
+
+
+def test_the_expected_wait_follows_how_long_slots_are_held() -> None:
+    clock = Clock()
+    leases, _ = pool(2, clock)
+    assert leases.expected_wait() == 0
+    for _ in range(100):
+        lease = leases.acquire()
+        assert lease is not None
+        clock.now += 4
+        leases.release(lease)
+    assert leases.expected_wait() == pytest.approx(2, rel=1e-3)

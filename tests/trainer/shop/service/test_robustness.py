@@ -7,7 +7,6 @@ import json
 import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trainer.shop.service.conftest import Running
+from tests.trainer.shop.service.crowd import CLIENTS, at_once, one_by_one
 from tests.trainer.shop.service.lossy import LossyProxy
 from tests.trainer.shop.test_fuzz import STEPS, TEXTS, WORLDS
 from trainer.shop.action_text import read_action
@@ -22,9 +22,9 @@ from trainer.shop.client import ShopClient
 from trainer.shop.remote import RemoteSession
 from trainer.shop.service.service import Service, ServiceSettings
 from trainer.shop.session import ShopSession
-from trainer.shop.types import Action, Observation, StepResult
+from trainer.shop.types import Action, Observation
 
-CLIENTS = 64
+SHOP = WORLDS["standard"]
 
 
 @pytest.fixture(scope="module")
@@ -157,51 +157,17 @@ def chosen(page: Observation, kind: str, value: Any) -> Action:
 # --- many clients
 
 
-def play(session: Any, seed: int) -> list[Observation | StepResult]:
-    """A whole episode of seeded clicks, words and mistakes: everything the shop answered."""
-    rng = random.Random(seed)
-    page = session.reset()
-    trace: list[Observation | StepResult] = [page]
-    while not session.done:
-        actions = [*page.state["actions"], "buy now", "nonsense"]
-        if page.state["search_available"]:
-            action = Action("search", rng.choice(("台灯", "保温杯 500ml", "kettle", "书架")))
-        else:
-            action = Action("click", rng.choice(actions))
-        result = session.step(action)
-        page = result.observation
-        trace.append(result)
-    return trace
-
-
-def one_by_one() -> list[list[Observation | StepResult]]:
-    world = WORLDS["standard"]
-    tasks = world.split("all")
-    return [play(ShopSession(world, tasks[seed]), seed) for seed in range(CLIENTS)]
-
-
-def at_once(address: str) -> list[list[Observation | StepResult]]:
-    tasks = WORLDS["standard"].split("all")
-
-    def episode(seed: int) -> list[Observation | StepResult]:
-        with ShopClient(address, attempts=30, owner=f"client-{seed}") as client:
-            return play(RemoteSession(client, tasks[seed]), seed)
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        return list(pool.map(episode, range(CLIENTS)))
-
-
 def test_64_clients_at_once_give_the_episodes_of_one_by_one(addresses: dict[str, str]) -> None:
-    assert at_once(addresses["standard"]) == one_by_one()
+    assert at_once(addresses["standard"], SHOP) == one_by_one(SHOP)
 
 
 def test_lost_replies_and_too_few_slots_change_no_episode() -> None:
-    service = Service(WORLDS["standard"], ServiceSettings(slots=16, reset_wait=20))
+    service = Service(SHOP, ServiceSettings(slots=16, reset_wait=20))
     running = Running(service)
     draws = random.Random(4)
     proxy = LossyProxy(f"http://127.0.0.1:{running.port}", lambda: draws.random() < 0.03)
     try:
-        assert at_once(proxy.address) == one_by_one()
+        assert at_once(proxy.address, SHOP) == one_by_one(SHOP)
         assert proxy.lost > 20
         assert service.health()["free_slots"] == 16
         assert service.pool.expired == 0
@@ -211,11 +177,9 @@ def test_lost_replies_and_too_few_slots_change_no_episode() -> None:
 
 
 def test_the_slots_of_dead_clients_return() -> None:
-    service = Service(
-        WORLDS["standard"], ServiceSettings(slots=CLIENTS, lease_ttl=0.6, reset_wait=20)
-    )
+    service = Service(SHOP, ServiceSettings(slots=CLIENTS, lease_ttl=0.6, reset_wait=20))
     running = Running(service)
-    tasks = WORLDS["standard"].split("all")
+    tasks = SHOP.split("all")
     clients = [ShopClient(f"http://127.0.0.1:{running.port}") for _ in range(CLIENTS)]
     try:
         for seed, client in enumerate(clients):

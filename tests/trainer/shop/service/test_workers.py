@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,13 +16,16 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.shop.service.crowd import at_once, one_by_one
+from tests.trainer.shop.service.lossy import LossyProxy
 from trainer.shop.client import ShopClient, ShopServiceError
+from trainer.shop.world import load_world
 
 
 @pytest.fixture
 def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, "-m", "trainer", "shop", "serve", "--port", "0"]
-    command += ["--workers", "2", "--slots", "6", "--reset-wait", "2"]
+    command += ["--workers", "2", "--slots", "6", "--reset-wait", "2", "--profile", "standard"]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -87,3 +91,15 @@ def test_two_workers_serve_all_slots_and_a_killed_one_comes_back(
         except ShopServiceError as error:
             assert error.code in ("lease_expired", "stale_lease")
     assert wait_until_ready(address)["free_slots"] == 6
+
+
+def test_two_workers_a_line_that_loses_replies_and_few_slots_change_no_episode(
+    serving: tuple[subprocess.Popen[str], str],
+) -> None:
+    draws = random.Random(5)
+    proxy = LossyProxy(serving[1], lambda: draws.random() < 0.03)
+    world = load_world("standard")
+    assert at_once(proxy.address, world) == one_by_one(world)
+    assert proxy.lost > 20
+    assert wait_until_ready(serving[1])["free_slots"] == 6
+    proxy.stop()
