@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.analysis.parallel import in_order
 from trainer.analysis.schema import Arm, Contrast, Difference, Figure, Test
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.report import compare
@@ -107,14 +108,19 @@ def contrast(name: str, split: str, a: Values, b: Values, source: str) -> Contra
     )
 
 
+def _asked(question: tuple[str, str, Values, Values, str]) -> Contrast:
+    return contrast(*question)
+
+
 def test_of(split: str, arms: Sequence[Arm], values: Mapping[str, Values], source: str) -> Test:
     """Every named contrast whose two conditions were played; ``values`` by condition."""
-    found = []
+    asked = []
     for name, (a, b) in CONTRASTS.items():
         if a in values and b in values:
             first, second = on_shared_tasks(values[a], values[b])
             if len(first.task_ids) > 1:
-                found.append(contrast(name, split, first, second, source))
+                asked.append((name, split, first, second, source))
+    found = in_order(_asked, asked)
     gaps = {
         each.name: next((d for d in each.differences if d.metric == "r_success"), None)
         for each in found

@@ -12,8 +12,8 @@ from trainer.analysis.cases import cases
 from trainer.analysis.cohorts import Population, describe, pair
 from trainer.analysis.gates import fitted
 from trainer.analysis.material import Material
-from trainer.analysis.own_tests import Evaluations, own_tests
-from trainer.analysis.own_traces import training_population
+from trainer.analysis.own_tests import Evaluations, evaluation_folders, own_tests
+from trainer.analysis.own_traces import read_all, training_population
 from trainer.analysis.reader import Reader
 from trainer.analysis.schema import (
     SCHEMA,
@@ -40,14 +40,15 @@ def analyse(reader: Reader, name: str) -> Material:
     folders = sorted(p.name for p in reader.root.glob("round-[0-9][0-9][0-9]") if p.is_dir())
     for folder in folders:
         found.add_round(int(folder[-3:]), folder)
-    evaluations = Evaluations(reader, found.banks, found.steps)
+    traces = read_all(reader, evaluation_folders(reader), folders)
+    evaluations = Evaluations(reader, found.banks, found.steps, traces)
     for folder in folders:
         evaluations.add_round(int(folder[-3:]), folder)
     populations = evaluations.populations()
-    for number, folder in enumerate(folders):
-        training = training_population(reader, folder, number)
-        if training is not None:
-            populations.append(training)
+    populations += [
+        training_population(folder, int(folder[-3:]), episodes)
+        for folder, episodes in traces.training.items()
+    ]
     updates = optimiser.updates_table(found.updates, _source(folders, "updates.jsonl"))
     pairs, chosen = _paired(populations, evaluations.first, evaluations.last)
     analysis = Analysis(

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.analysis.cohorts import Population
 from trainer.analysis.contrasts import summary_figures, test_of
-from trainer.analysis.own_traces import evaluation
+from trainer.analysis.own_traces import Traces, named, population
 from trainer.analysis.reader import Reader
 from trainer.analysis.schema import Arm, Bank, Test
 from trainer.compare.outcomes import Arm as Values
@@ -20,11 +20,22 @@ CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
 SCALARS = (str, int, float, bool)
 
 
+def evaluation_folders(reader: Reader) -> list[str]:
+    """Every finished evaluation of the run, as its folder below the root."""
+    patterns = ("round-*/baseline/*", "round-*/validate/*", "round-*/test/*", "orders/*/*")
+    return [
+        path.parent.relative_to(reader.root).as_posix()
+        for pattern in patterns
+        for path in sorted(reader.root.glob(f"{pattern}/summary.json"))
+    ]
+
+
 class Evaluations:
     """All evaluations of a run, read once each."""
 
-    def __init__(self, reader: Reader, banks: Sequence[Bank], steps: int) -> None:
+    def __init__(self, reader: Reader, banks: Sequence[Bank], steps: int, traces: Traces) -> None:
         self.reader = reader
+        self.traces = traces
         self.banks = {bank.bank_sha256: bank.label for bank in banks}
         self.steps = steps
         self.arms: dict[str, list[Arm]] = {"val": [], "test": []}
@@ -109,7 +120,7 @@ class Evaluations:
     ) -> None:  # fmt: skip
         if not (self.reader.root / folder / "summary.json").is_file():
             return
-        found = evaluation(self.reader, folder, name, split, number)
+        played = self.traces.evaluations.get(folder)
         summary = self.reader.json(f"{folder}/summary.json")
         manifest = self.reader.json(f"{folder}/manifest.json")
         plan = manifest["plan"]
@@ -132,12 +143,11 @@ class Evaluations:
                 source=f"{folder}/summary.json",
             )
         )
-        if found is None:
+        if played is None or played.values is None:
             return
-        population, values = found
-        self._populations.append(population)
+        self._populations.append(population(name, split, number, folder, played))
         if condition:
-            self.values.setdefault(split, {})[condition] = values
+            self.values.setdefault(split, {})[condition] = named(played.values, name)
         if split == "val" and condition.endswith("free"):
             self.first = self.first or name
             self.last = name

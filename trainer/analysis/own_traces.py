@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trainer.analysis.behaviour import Behaviour, behaviour
 from trainer.analysis.cohorts import Population
+from trainer.analysis.parallel import in_order
 from trainer.analysis.reader import Reader
 from trainer.compare.outcomes import Arm, arm_of
 from trainer.compare.outcomes import behaviour as task_behaviour
@@ -17,6 +19,20 @@ from trainer.reading import Node
 from trainer.rollout.traces import is_complete, score
 
 SAMPLED = "sampled tokens"
+# What arms are compared in: times would differ from run to run, prompts from text to text.
+COMPARED = (
+    "reward", "r_success", "r_type", "r_att", "r_option", "r_price", "r_loose", "steps",
+    "completion_tokens", "protocol_error_rate", "policy_failure_rate", "invalid_action_rate",
+)  # fmt: skip
+STEPS_A_UNIT = 5  # step files that one process reads at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One evaluation, read. ``values`` is None where nothing was scored."""
+
+    episodes: list[Behaviour]
+    values: Arm | None
 
 
 def latest(path: Path) -> Iterator[dict[str, Any]]:
@@ -27,14 +43,41 @@ def latest(path: Path) -> Iterator[dict[str, Any]]:
     yield from found.values()
 
 
-def evaluation(
-    reader: Reader, folder: str, name: str, split: str, round_number: int | None
-) -> tuple[Population, Arm] | None:
-    """Behaviour and task values of one evaluation; None before it has traces."""
-    file = f"{folder}/traces.jsonl"
-    if not reader.has(file):
-        return None
-    path = reader.note(file)
+def read_all(reader: Reader, evaluations: Sequence[str], rounds: Sequence[str]) -> Traces:
+    """Every evaluation (by folder) and the training of every round, on all cores.
+
+    Folders without traces are left out. Raises InputError for damage.
+    """
+    folders = [f for f in evaluations if reader.has(f"{f}/traces.jsonl")]
+    units: list[list[Path]] = [[reader.note(f"{f}/traces.jsonl")] for f in folders]
+    owners: list[str] = []
+    for name in rounds:
+        files = sorted((reader.root / name / "train" / "steps").glob("step-*.jsonl.gz"))
+        for start in range(0, len(files), STEPS_A_UNIT):
+            units.append(files[start : start + STEPS_A_UNIT])
+            owners.append(name)
+    made = in_order(_unit, units)
+    training: dict[str, list[Behaviour]] = {}
+    for name, played in zip(owners, made[len(folders) :], strict=True):
+        training.setdefault(name, []).extend(played.episodes)
+    return Traces(dict(zip(folders, made, strict=False)), training)
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """All traces of a run, read: evaluations by folder, training by round."""
+
+    evaluations: dict[str, Played]
+    training: dict[str, list[Behaviour]]
+
+
+def _unit(paths: list[Path]) -> Played:
+    if paths[0].suffix == ".gz":
+        return Played([_unlabelled(t) for path in paths for t in _training_traces(path)], None)
+    return _evaluation(paths[0])
+
+
+def _evaluation(path: Path) -> Played:
     episodes: list[Behaviour] = []
     tasks: dict[int, list[dict[str, float]]] = {}
     for trace in latest(path):
@@ -42,27 +85,40 @@ def evaluation(
         reward = score(trace["final"]) if is_complete(trace) else None
         if reward is not None and trace["error"] is None:
             values = {**reward, **task_behaviour(Node(trace, path))}
-            tasks.setdefault(trace["job"]["task_id"], []).append(values)
-    if not tasks:
-        return None
-    population = Population(name, split, round_number, episodes, SAMPLED, file)
-    return population, arm_of(name, tasks)
+            kept = {name: values[name] for name in COMPARED if name in values}
+            tasks.setdefault(trace["job"]["task_id"], []).append(kept)
+    return Played(episodes, arm_of("", tasks) if tasks else None)
 
 
-def training_population(reader: Reader, folder: str, number: int) -> Population | None:
-    """Every training episode of a round, without the full-skill retries."""
-    files = sorted((reader.root / folder / "train" / "steps").glob("step-*.jsonl.gz"))
-    if not files:
-        return None
-    episodes = [behaviour(trace) for trace in _training_traces(files)]
-    return Population(
-        f"train_r{number}", "train", number, episodes, SAMPLED, f"{folder}/train/steps/"
-    )
+def _training_traces(path: Path) -> Iterator[dict[str, Any]]:
+    """The training episodes of a step, without the full-skill retries."""
+    for trace in read_traces(path):
+        skills = (trace.get("provenance") or {}).get("skills") or {}
+        if not skills.get("diagnostic_full_skill"):
+            yield trace
 
 
-def _training_traces(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    for path in files:
-        for trace in read_traces(path):
-            skills = (trace.get("provenance") or {}).get("skills") or {}
-            if not skills.get("diagnostic_full_skill"):
-                yield trace
+def _unlabelled(trace: dict[str, Any]) -> Behaviour:
+    """Nobody asks for the path of a training episode, and there are many."""
+    found = behaviour(trace)
+    found.labels = []
+    return found
+
+
+def population(
+    name: str, split: str, number: int | None, folder: str, played: Played
+) -> Population:
+    """The behaviour of one evaluation."""
+    source = f"{folder}/traces.jsonl"
+    return Population(name, split, number, played.episodes, SAMPLED, source)
+
+
+def training_population(folder: str, number: int, episodes: Sequence[Behaviour]) -> Population:
+    """The behaviour of one round's training."""
+    source = f"{folder}/train/steps/"
+    return Population(f"train_r{number}", "train", number, episodes, SAMPLED, source)
+
+
+def named(values: Arm, name: str) -> Arm:
+    """The arm under the name of its evaluation."""
+    return replace(values, name=name)
