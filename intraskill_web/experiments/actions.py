@@ -23,6 +23,7 @@ SKIP_REFUSED = {  # as rework.NEEDED, in the words of the page
     "train": gettext_lazy("The round has no checkpoint without it"),
     "validate": gettext_lazy("The gate compares with it"),
 }
+RARE = frozenset({"change", "skip", "extend", "until", "hold"})  # behind "More"
 ACTIONS = ("start", "stop", "resume", "pause", "unpause", "extend", "until", "hold")
 
 
@@ -40,6 +41,10 @@ class Button:
     confirm: str = ""  # the question of the dialog; empty: no dialog
     is_link: bool = False  # leads to a page where it is done
     number: int | None = None  # what to ask for, under the name ``rounds``
+
+    @property
+    def is_rare(self) -> bool:
+        return self.key in RARE
 
     def data(self) -> dict[str, object]:
         """For the JSON twin."""

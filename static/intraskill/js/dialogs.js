@@ -29,7 +29,7 @@ for (const toast of document.querySelectorAll(".toast:not(.error)")) {
 }
 
 // A menu closes when the reader clicks elsewhere or presses Escape.
-const menus = () => document.querySelectorAll("details.menu[open], details.account[open]");
+const menus = () => document.querySelectorAll("details:is(.menu, .account, .more)[open]");
 document.addEventListener("click", (event) => {
   menus().forEach((m) => { if (!m.contains(event.target)) m.open = false; });
 });
