@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,20 @@ def calibrate(
     }
 
 
+def figures(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Means of the arms and effects of the chunks, as every benchmark prints its figures."""
+    values = {
+        f"{arm}_{name}": found[f"{arm}_{name}"]
+        for arm in ("bare", "masked", "full")
+        for name in ("reward", "success")
+    }
+    values |= {f"beta_{row['skill_id']}": row["beta"] for row in found["chunks"]}
+    return {
+        name: {"value": value, "unit": "", "peer": None, "ratio": None}
+        for name, value in values.items()
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the calibration."""
     parser = argparse.ArgumentParser(description="Calibrate S0 on the starting checkpoint.")
@@ -108,17 +122,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     world = load_world("mini")
     policy, threads = load_policy(options.checkpoint, world, threads=options.threads)
     bank = load_bank(options.bank).chunks
-    figures = calibrate(world, policy, bank, tasks=options.tasks, seed=options.seed)
-    figures |= {"threads": threads, "seconds": round(time.monotonic() - started, 1)}
+    found = calibrate(world, policy, bank, tasks=options.tasks, seed=options.seed)
+    found |= {"threads": threads, "seconds": round(time.monotonic() - started, 1)}
     if options.json:
-        json.dump({"figures": figures}, sys.stdout)
+        json.dump({"figures": figures(found), **found}, sys.stdout)
         return
     for arm in ("bare", "masked", "full"):
-        print(f"{arm:7} success {figures[f'{arm}_success']:.3f}", end="  ")
-        print(f"reward {figures[f'{arm}_reward']:.3f}")
-    for row in figures["chunks"]:
+        print(f"{arm:7} success {found[f'{arm}_success']:.3f}", end="  ")
+        print(f"reward {found[f'{arm}_reward']:.3f}")
+    for row in found["chunks"]:
         print(f"{row['beta']:+.3f} ± {row['se']:.3f}  t {row['t']:+5.1f}  {row['content']}")
-    print(f"{figures['tasks']} tasks, {figures['seconds']} s")
+    print(f"{found['tasks']} tasks, {found['seconds']} s")
 
 
 if __name__ == "__main__":
