@@ -12,7 +12,7 @@ from typing import Any
 from trainer.analysis.parallel import in_order
 from trainer.analysis.schema import Arm, Contrast, Difference, Figure, Test
 from trainer.compare.outcomes import Arm as Values
-from trainer.compare.report import compare
+from trainer.compare.report import PRIMARY, compare
 
 Json = Mapping[str, Any]
 COMPUTED = "paired percentile bootstrap, 10,000 resamples, seed by metric name"
@@ -27,6 +27,8 @@ CONTRASTS = {
     "final_pair_vs_base": ("base_free", "final_st"),
     "training_with_skill": ("base_s0", "final_st"),
 }
+# compared in every metric; the others, which add nothing to them, in the declared ones
+WHOLE = ("training_free", "initial_skill", "final_skill")
 BEHAVIOUR = (
     "steps_mean", "model_steps", "protocol_errors", "protocol_error_rate", "policy_failures",
     "policy_failure_rate", "invalid_actions", "invalid_action_rate", "total_actions",
@@ -118,6 +120,8 @@ def test_of(split: str, arms: Sequence[Arm], values: Mapping[str, Values], sourc
     for name, (a, b) in CONTRASTS.items():
         if a in values and b in values:
             first, second = on_shared_tasks(values[a], values[b])
+            if name not in WHOLE:
+                first, second = _primary(first), _primary(second)
             if len(first.task_ids) > 1:
                 asked.append((name, split, first, second, source))
     found = in_order(_asked, asked)
@@ -138,6 +142,11 @@ def on_shared_tasks(a: Values, b: Values) -> tuple[Values, Values]:
     """Both arms on the tasks that both hold: evaluations may differ in size."""
     shared = sorted(set(a.task_ids) & set(b.task_ids))
     return _restricted(a, shared), _restricted(b, shared)
+
+
+def _primary(arm: Values) -> Values:
+    """The arm in the declared metrics only."""
+    return Values(arm.name, arm.task_ids, {m: arm.values[m] for m in PRIMARY if m in arm.values})
 
 
 def _restricted(arm: Values, tasks: Sequence[int]) -> Values:

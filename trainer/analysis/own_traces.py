@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from trainer.analysis.behaviour import Behaviour, behaviour
 from trainer.analysis.cohorts import Population
@@ -13,8 +16,7 @@ from trainer.analysis.parallel import in_order
 from trainer.analysis.reader import Reader
 from trainer.compare.outcomes import Arm, arm_of
 from trainer.compare.outcomes import behaviour as task_behaviour
-from trainer.files import read_jsonl
-from trainer.grpo.publish import read_traces
+from trainer.errors import InputError
 from trainer.reading import Node
 from trainer.rollout.traces import is_complete, score
 
@@ -36,11 +38,26 @@ class Played:
 
 
 def latest(path: Path) -> Iterator[dict[str, Any]]:
-    """The last record of every episode of an evaluation."""
+    """The last record of every episode of an evaluation. A torn last line is skipped."""
     found: dict[str, dict[str, Any]] = {}
-    for trace in read_jsonl(path):
-        found[trace["episode_id"]] = trace
+    with path.open("rb") as handle:
+        for trace in _parsed(path, handle):
+            found[trace["episode_id"]] = trace
     yield from found.values()
+
+
+def _parsed(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Each line as a value. Raises InputError for damage before the last line.
+
+    A run holds tens of thousands of traces; parsing them is most of an analysis.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"line {number} is not valid JSON: {error}", file=path) from error
 
 
 def read_all(reader: Reader, evaluations: Sequence[str], rounds: Sequence[str]) -> Traces:
@@ -92,7 +109,7 @@ def _evaluation(path: Path) -> Played:
 
 def _training_traces(path: Path) -> Iterator[dict[str, Any]]:
     """The training episodes of a step, without the full-skill retries."""
-    for trace in read_traces(path):
+    for trace in _parsed(path, gzip.decompress(path.read_bytes()).splitlines(keepends=True)):
         skills = (trace.get("provenance") or {}).get("skills") or {}
         if not skills.get("diagnostic_full_skill"):
             yield trace

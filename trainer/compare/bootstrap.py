@@ -93,8 +93,7 @@ def resampled_means(differences: Array, indices: NDArray[np.int64]) -> Array:
         following = total + term
         added = following - total
         total -= following - added
-        term -= added
-        total += term
+        total += term - added
         lost += total
         total = following
     return np.asarray((total + lost) / n)
