@@ -7,27 +7,34 @@ from typing import Any
 from django.contrib.auth.models import Permission
 from django.db.models import Q
 
-from intraskill_web.core.roles import OPERATE
+from intraskill_web.core.roles import OPERATE, SEE_GOAL
 
 
 def may_operate(user: Any) -> bool:
-    """Whether ``user`` holds ``experiments.operate``, by himself or through a group.
+    """Whether ``user`` holds ``experiments.operate``, by himself or through a group."""
+    return _holds(user, OPERATE, "operates")  # read with the session, monitoring.reader
 
-    The same answer as ``user.has_perm``, in one query instead of two, remembered on the object.
-    """
+
+def may_see_goal(user: Any) -> bool:
+    """Whether ``user`` may see the private goals of episodes."""
+    return _holds(user, SEE_GOAL, "sees_goals")
+
+
+def _holds(user: Any, permission: str, remembered: str) -> bool:
+    """The same answer as ``user.has_perm``, in one query instead of two, kept on the object."""
     if not user.is_authenticated or not user.is_active:
         return False
     if user.is_superuser:
         return True
-    known = getattr(user, "operates", None)  # read with the session, monitoring.reader
+    known = getattr(user, remembered, None)
     if known is None:
-        app, codename = OPERATE.split(".")
+        app, codename = permission.split(".")
         known = (
             Permission.objects.filter(content_type__app_label=app, codename=codename)
             .filter(Q(group__user=user) | Q(user=user))
             .exists()
         )
-        user.operates = known
+        setattr(user, remembered, known)
     return bool(known)
 
 

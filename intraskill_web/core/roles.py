@@ -1,7 +1,8 @@
 """Three roles: a viewer looks, an operator starts and stops, an admin does everything.
 
 Roles are groups, made after every migration; membership is given in the admin pages. Anyone who can
-log in may look; ``experiments.operate`` is asked for by every action that changes something.
+log in may look; ``experiments.operate`` is asked for by every action that changes something, and
+``episodes.see_private_goal`` for what the policy was never shown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 OPERATE = "experiments.operate"
-ROLES: dict[str, tuple[str, ...] | None] = {"viewer": (), "operator": (OPERATE,), "admin": None}
+SEE_GOAL = "episodes.see_private_goal"
+ROLES: dict[str, tuple[str, ...] | None] = {
+    "viewer": (),
+    "operator": (OPERATE, SEE_GOAL),
+    "admin": None,
+}
 
 
 def ensure_roles(**_signal: Any) -> None:

@@ -6,6 +6,7 @@ The file is the evidence and the pack its copy, so a trace can be read as long a
 from __future__ import annotations
 
 import gzip
+import io
 import re
 from itertools import islice
 from pathlib import Path
@@ -68,7 +69,10 @@ def printable(value: Any) -> Any:
 def _line(path: Path, number: int) -> bytes | None:
     if path.suffix == ".json":
         return path.read_bytes()
-    opener = {".gz": gzip.open, ".zst": zstandard.open}.get(path.suffix, Path.open)
+    if path.suffix == ".zst":
+        with io.BufferedReader(zstandard.open(path, "rb")) as stream:
+            return next(islice(stream, number, None), None)
+    opener = gzip.open if path.suffix == ".gz" else Path.open
     with opener(path, "rb") as handle:
         return next(islice(handle, number, None), None)
 

@@ -7,6 +7,7 @@ what a model wrote, and a broken one must still be shown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,10 @@ from intraskill_web.episodes.shop_pages import (
     sequence,
     shop_page,
 )
+
+LONGEST = 20_000  # characters of one text that a page shows; the rest has an address of its own
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+SIGNS = {code: 0x2400 + code for code in range(0x20) if code not in (9, 10, 13)} | {0x7F: 0x2421}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +52,23 @@ class Turn:
     done: bool
     log_prob: float | None = None
     same_as: int | None = None
+    cut: int = 0  # characters of its texts beyond what is shown
 
     @property
     def summary(self) -> str:
         """What the outline says."""
-        return f"{self.name} {self.argument}".strip() or self.content[:60]
+        return f"{self.name} {self.argument}".strip()[:200] or self.content[:60]
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineTurn:
+    """A turn in the outline."""
+
+    index: int
+    summary: str
+    problem: bool
+    valid: bool
+    done: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +106,14 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A whole episode; ``goal`` and ``purchase`` are private to those who judge."""
+    """An episode; ``turns`` are those of the window, ``outline`` is all of them.
+
+    ``goal`` is private to those who judge.
+    """
 
     prompt: Pairs
     turns: list[Turn]
+    outline: list[OutlineTurn]
     chunks: list[ShownChunk]
     persona: Pairs
     goal: Pairs
@@ -101,17 +122,19 @@ class Transcript:
     failure: Failure | None
 
 
-def transcript(trace: Mapping[str, Any]) -> Transcript:
-    """The transcript of ``trace``."""
+def transcript(trace: Mapping[str, Any], first: int = 1, count: int | None = None) -> Transcript:
+    """The transcript of ``trace``, in full for ``count`` turns from ``first``."""
     steps = [step for step in sequence(trace.get("steps")) if isinstance(step, Mapping)]
     final = mapping(trace.get("final"))
     tokens = mapping(trace.get("tokens"))
     means = turn_log_probs(tokens, [_completion(step) for step in steps])
     turns = []
-    for i, step in enumerate(steps):
+    begin = max(0, first - 1)
+    end = len(steps) if count is None else min(len(steps), begin + count)
+    for i in range(begin, end):
         following = steps[i + 1] if i + 1 < len(steps) else None
         after = following.get("observation") if following else final.get("observation")
-        turns.append(_turn(i + 1, step, after, means[i]))
+        turns.append(_turn(i + 1, steps[i], after, means[i]))
     turns = _linked(turns, steps)
     messages = [mapping(m) for m in sequence(trace.get("conversation"))]
     if trace.get("layout") is None:  # the published layout keeps the whole conversation there
@@ -119,6 +142,7 @@ def transcript(trace: Mapping[str, Any]) -> Transcript:
     return Transcript(
         prompt=[(_text(m.get("role")), _text(m.get("content"))) for m in messages],
         turns=turns,
+        outline=[_outlined(i + 1, step) for i, step in enumerate(steps)],
         chunks=[_chunk(mapping(c)) for c in sequence(trace.get("selected_skills"))],
         persona=_pairs(mapping(trace.get("reset")).get("user_persona")),
         goal=_pairs(final.get("goal")),
@@ -171,12 +195,15 @@ def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | 
     text = environment.get("observation")
     if error:
         text = step.get("protocol_feedback")
+    observation = _text(text if text is not None else after)
+    content, reasoning = _text(model.get("content")), _text(model.get("reasoning"))
+    texts = (argument, content, reasoning, observation)
     return Turn(
         index=index,
         name=name,
-        argument=argument,
-        content=_text(model.get("content")),
-        reasoning=_text(model.get("reasoning")),
+        argument=argument[:LONGEST],
+        content=content[:LONGEST],
+        reasoning=reasoning[:LONGEST],
         finish_reason=str(model.get("finish_reason") or ""),
         tokens=_completion(step),
         latency_ms=number(model.get("latency_ms")),
@@ -184,11 +211,30 @@ def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | 
         problem_text=_text(error.get("message")),
         valid=feedback.get("valid") is not False,
         feedback=_text(feedback.get("message") or feedback.get("reason")),
-        observation=_text(text if text is not None else after),
+        observation=observation[:LONGEST],
         page=_page(environment.get("observation_state")),
         reward=number(environment.get("reward")),
         done=environment.get("done") is True,
         log_prob=log_prob,
+        cut=sum(max(0, len(text) - LONGEST) for text in texts),
+    )
+
+
+def _outlined(index: int, step: Mapping[str, Any]) -> OutlineTurn:
+    model, environment = mapping(step.get("model")), mapping(step.get("environment"))
+    name, argument = _call(model, step.get("action"))
+    feedback = mapping(environment.get("action_feedback"))
+    return OutlineTurn(
+        index=index,
+        summary=f"{name} {argument[:120]}".strip() or _text(model.get("content"))[:60],
+        problem=bool(
+            step.get("protocol_error")
+            or step.get("policy_failure")
+            or model.get("protocol_error")
+            or model.get("policy_failure")
+        ),
+        valid=feedback.get("valid") is not False,
+        done=environment.get("done") is True,
     )
 
 
@@ -201,7 +247,8 @@ def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]]) -> list[Turn]
         if page is not None and page.kind == "search_results":
             same_as = next((index for known, index in seen if known == page), None)
             seen.append((page, turn.index))
-            state = mapping(mapping(steps[i].get("environment")).get("observation_state"))
+            step = steps[turn.index - 1]
+            state = mapping(mapping(step.get("environment")).get("observation_state"))
             page = shop_page(state, opened=turns[i + 1].argument if i + 1 < len(turns) else "")
         linked.append(replace(turn, page=page, same_as=same_as))
     return linked
@@ -246,6 +293,8 @@ def _completion(step: Mapping[str, Any]) -> int | None:
 
 
 def _text(value: object) -> str:
+    """A value as text, with control characters as the signs for them."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.translate(SIGNS) if CONTROL.search(text) else text

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.access import may_see_goal
 from intraskill_web.core.twin import json_response, page
-from intraskill_web.episodes import detail
+from intraskill_web.episodes import compare_page, detail
+from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.list_page import EpisodeList, episode_data
 from intraskill_web.episodes.listing import neighbours
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import typed_filters
+from intraskill_web.episodes.rows import storable
+from intraskill_web.episodes.tokens import token_view
 from intraskill_web.episodes.traces import read_trace
 from trainer.errors import InputError
 
@@ -42,35 +46,91 @@ def episode_list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """One episode: outline, transcript, treatment, reward parts, siblings, tokens."""
+    """One episode, or two beside each other (``?with=<id>``)."""
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
-    trace: dict[str, Any] = {}
-    problem = ""
-    try:
-        trace = read_trace(episode)
-    except InputError as error:
-        problem = str(error)
+    goal = may_see_goal(request.user)
+    trace, problem = _trace(episode, goal=goal)
     if request.GET.get("format") == "json":
         return json_response(episode_data(episode) | {"trace": trace, "problem": problem})
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
     if not filter_.values:
         filter_ = EpisodeFilter(detail.own_list(episode))
     around = neighbours(filter_, order, episode)
-    context = detail.build(episode, trace) | {
+    context = detail.build(episode, trace, turn=_number(request, "turn") or 1, goal=goal)
+    rest = [row for row, _end in (*context["siblings"], *context["others"])]
+    other = _other(request, episode, rest)
+    if other is not None:
+        row = _number(request, "row")
+        other_trace, _problem = _trace(other, goal=goal)
+        context |= compare_page.build(episode, trace, other, other_trace, row=row)
+    query = filter_.query() + (f"&sort={order}" if order.column else "")
+    context |= {
         "section": "episodes",
         "problem": problem,
         "filter": filter_,
         "chips": list(filter_.chips()),
-        "query": filter_.query(),
+        "query": query,
         "around": around,
-        "previous_url": _neighbour(around.previous, filter_),
-        "next_url": _neighbour(around.following, filter_),
+        "previous_url": _neighbour(around.previous, query),
+        "next_url": _neighbour(around.following, query),
+        "partner": other or detail.partner(episode, rest),
     }
     return page(request, "episodes/detail.html", context, dict)
 
 
-def _neighbour(pk: int | None, filter_: EpisodeFilter) -> str:
+@require_safe
+def turn_text(request: HttpRequest, pk: int, turn: int) -> HttpResponse:
+    """Everything that was said in a turn, whole, as plain text."""
+    episode = get_object_or_404(Episode.objects.select_related("experiment"), pk=pk)
+    trace, problem = _trace(episode, goal=False)
+    said = [saying for saying in sayings(trace) if saying.turn == turn]
+    if problem or not said:
+        raise Http404
+    text = "\n\n".join(f"[{saying.role}]\n{saying.text}" for saying in said)
+    return HttpResponse(storable(text), content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def episode_tokens(request: HttpRequest, pk: int) -> HttpResponse:
+    """The exact tokens with their loss mask and log-probabilities."""
+    episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
+    trace, problem = _trace(episode, goal=False)
+    view = token_view(trace, _number(request, "start") or 0)
+    context = {"section": "episodes", "episode": episode, "problem": problem, "view": view}
+    data = {"problem": problem, "tokens": trace.get("tokens")}
+    return page(request, "episodes/tokens.html", context, lambda: data)
+
+
+def _trace(episode: Episode, *, goal: bool) -> tuple[dict[str, Any], str]:
+    """The trace, or why there is none; the private goal is left out unless ``goal``."""
+    try:
+        trace = read_trace(episode)
+    except InputError as error:
+        return {}, str(error)
+    final = trace.get("final")
+    if not goal and isinstance(final, dict):
+        final.pop("goal", None)
+    return trace, ""
+
+
+def _other(request: HttpRequest, episode: Episode, rest: list[Episode]) -> Episode | None:
+    """The episode to compare with; any of the same task may be named."""
+    pk = _number(request, "with")
+    if pk is None or pk == episode.pk:
+        return None
+    known = next((row for row in rest if row.pk == pk), None)
+    if known is not None:
+        known.experiment = episode.experiment
+        return known
+    return Episode.objects.select_related("experiment", "round").filter(pk=pk).first()
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _neighbour(pk: int | None, query: str) -> str:
     if pk is None:
         return ""
-    query = filter_.query()
     return reverse("episodes:detail", args=[pk]) + (f"?{query}" if query else "")

@@ -7,7 +7,7 @@ stands, inside other words too, in any language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from intraskill_web.episodes.content import Saying
@@ -57,15 +57,16 @@ class Words:
 
     def hit(self, said: Iterable[Saying]) -> Hit | None:
         """Where an episode holds the words; None when one of them is missing."""
-        texts: Sequence[Saying] = list(said)
-        lowered = [saying.text.lower() for saying in texts]
-        for word in self.words[1:]:
-            if not any(word in text for text in lowered):
-                return None
-        for saying, text in zip(texts, lowered, strict=True):
-            at = text.find(self.words[0])
-            if at >= 0:
-                return _shown(saying, at, len(self.words[0]))
+        wanted, hit = set(self.words), None
+        for saying in said:
+            text = saying.text.lower()
+            for word in self.words:
+                if word in wanted and (at := text.find(word)) >= 0:
+                    wanted.discard(word)
+                    if word == self.words[0]:
+                        hit = _shown(saying, at, len(word))
+            if not wanted:
+                return hit
         return None
 
 

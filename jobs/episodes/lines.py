@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from intraskill_web.experiments.models import Experiment
 
 LINES = 256
 BYTES = 4 * 2**20
+SKIP = 2**20
 LINE_FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
@@ -61,8 +63,7 @@ def chunks(
         if restarted:
             yield Chunk(0, (), 0, 0, "", restarted=True)
         return
-    with open_text(file) as handle:
-        handle.seek(at)
+    with open_text(file, at) as handle:
         while True:
             lines, end, tail_start = _some(handle, at, limit, most)
             if lines or restarted:
@@ -81,13 +82,17 @@ def advance(place: IngestedFile, chunk: Chunk) -> None:
     place.tail_start, place.tail_sha256 = chunk.tail_start, chunk.tail_sha256
 
 
-def open_text(file: Path) -> IO[Any]:
-    """The file for reading, decompressed by its name."""
-    if file.suffix == ".gz":
-        return gzip.open(file)
+def open_text(file: Path, at: int = 0) -> IO[Any]:
+    """The file from byte ``at`` of its text, decompressed by its name."""
     if file.suffix == ".zst":
-        return zstandard.open(file, "rb")
-    return file.open("rb")
+        stream = io.BufferedReader(zstandard.open(file, "rb"), SKIP)
+        left = at
+        while left > 0 and (skipped := len(stream.read(min(left, SKIP)))):
+            left -= skipped
+        return stream
+    handle: IO[Any] = gzip.open(file) if file.suffix == ".gz" else file.open("rb")  # noqa: SIM115
+    handle.seek(at)
+    return handle
 
 
 def _some(handle: IO[Any], at: int, limit: int, most: int) -> tuple[list[bytes], int, int]:
@@ -114,8 +119,7 @@ def _still_there(file: Path, place: IngestedFile) -> bool:
     if not place.size:
         return True
     try:
-        with open_text(file) as handle:
-            handle.seek(place.tail_start)
+        with open_text(file, place.tail_start) as handle:
             return _hash(handle.read(place.size - place.tail_start)) == place.tail_sha256
     except (FileNotFoundError, EOFError):
         return False

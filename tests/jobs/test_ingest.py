@@ -6,10 +6,12 @@ import gzip
 import json
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from intraskill_web.episodes import bodies
 from intraskill_web.episodes.models import BadLine, Episode, IngestedFile
@@ -21,7 +23,7 @@ from tests.jobs.traces import trace
 from trainer.errors import InputError
 from trainer.files import append_jsonl, write_json
 
-WORDS = "便携 迷你 冰箱 家用 wireless bottle 水杯 雨伞 leather 真空".split()
+WORDS = ["便携", "迷你", "冰箱", "家用", "wireless", "bottle", "水杯", "雨伞", "leather", "真空"]
 
 
 @pytest.fixture
@@ -75,13 +77,20 @@ def test_a_file_is_skipped_by_its_time_or_else_by_its_hash(
     assert Episode.objects.count() == 20
 
 
-def test_a_compressed_file_that_changed_is_taken_anew(foreign: Experiment, tmp_path: Path) -> None:
-    file = tmp_path / "step.jsonl.gz"
-    for count, seed in ((20, 3), (7, 4)):
-        text = "".join(json.dumps(t) + "\n" for t in some(count, seed)).encode()
-        file.write_bytes(gzip.compress(text))
-        ingest(file, foreign)
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [("step.jsonl.gz", gzip.compress), ("step.jsonl.zst", zstandard.compress)],
+)
+def test_a_compressed_file_grows_or_is_taken_anew(
+    foreign: Experiment, tmp_path: Path, name: str, compress: Callable[[bytes], bytes]
+) -> None:
+    file = tmp_path / name
+    for count, seed, made in ((20, 3, 20), (30, 3, 10), (7, 4, 7)):
+        text = "".join(json.dumps(t) + "\n" for t in some(30, seed)[:count]).encode()
+        file.write_bytes(compress(text))
+        assert ingest(file, foreign).episodes == made
         assert Episode.objects.count() == count
+    assert read_trace(Episode.objects.order_by("line")[6])["job"]["task_id"] == 6
 
 
 def test_a_torn_last_line_waits_and_is_said(foreign: Experiment, tmp_path: Path) -> None:

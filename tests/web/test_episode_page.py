@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-from django.test import Client
+import json
 
-from intraskill_web.episodes.detail import ending
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.tokens import token_view
+from intraskill_web.episodes.transcript import transcript
 from tests.web.factories import SIBLINGS, Made
+from tests.web.traces import make_trace
 
 
 @pytest.mark.parametrize(
@@ -78,12 +85,99 @@ def test_the_raw_trace_is_the_json_twin(made: Made, viewer_client: Client) -> No
     assert data["reward"] == episode.reward
 
 
-def test_more_than_fifty_turns_are_counted_not_cut_silently(
+def test_a_long_episode_is_shown_in_windows_and_a_turn_opens_its_own(
     made: Made, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("intraskill_web.episodes.detail.WINDOW", 2)
-    text = page(viewer_client, Episode.objects.filter(purpose="bare").order_by("pk")[2])
-    assert "2 turns more; the raw JSON has them" in text
+    episode = Episode.objects.filter(purpose="bare").order_by("pk")[2]
+    text = page(viewer_client, episode)
+    assert 'id="t2"' in text and 'id="t3"' not in text
+    assert "turns 1 to 2 of 4" in text and "turn=3#t3" in text
+    later = viewer_client.get(f"/episodes/{episode.pk}/?turn=4").content.decode()
+    assert 'id="t4"' in later and 'id="t2"' not in later
+    beyond = viewer_client.get(f"/episodes/{episode.pk}/?turn=999").content.decode()
+    assert 'id="t4"' in beyond
+
+
+def test_the_private_goal_is_for_those_who_may_see_it(
+    made: Made, viewer_client: Client, operator_client: Client
+) -> None:
+    episode = Episode.objects.filter(purpose="bare", success=False).order_by("pk")[0]
+    assert "Bought and wanted" not in page(viewer_client, episode)
+    data = viewer_client.get(f"/episodes/{episode.pk}/?format=json").json()
+    assert "goal" not in data["trace"]["final"] and "purchase" in data["trace"]["final"]
+    text = page(operator_client, episode)
+    assert "Bought and wanted" in text and "≤ 27" in text
+    seen = operator_client.get(f"/episodes/{episode.pk}/?format=json").json()
+    assert seen["trace"]["final"]["goal"]["price_upper"] == 27
+
+
+def test_tokens_show_the_loss_mask(made: Made, viewer_client: Client) -> None:
+    episode = Episode.objects.filter(purpose="train").order_by("pk")[0]
+    text = viewer_client.get(f"/episodes/{episode.pk}/tokens/").content.decode()
+    assert text.count('class="tk p1" title="-0.2100"') == 16
+    assert "16 of 122 tokens" in text
+    assert "tokens are numbers" in text
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [None, {"total": 3}, {"token_ids": [1, 2], "sampled_spans": [[0, 9]], "log_probs": []}],
+)
+def test_tokens_that_are_missing_or_damaged_are_said_to_be(tokens: object) -> None:
+    assert token_view({"tokens": tokens}) is None
+
+
+def test_a_text_beyond_the_limit_is_cut_and_whole_elsewhere(
+    made: Made, viewer_client: Client
+) -> None:
+    episode = Episode.objects.filter(purpose="baseline").order_by("pk")[3]
+    long = "<b>" + "长" * 30_000 + "end"
+    episode.file.write_text(
+        "\n" * 3 + json.dumps(make_trace("long", 3, 0, [], content=long)) + "\n"
+    )
+    html = viewer_client.get(f"/episodes/{episode.pk}/").content.decode()
+    assert "10,006 more characters: the whole text" in html
+    whole = viewer_client.get(f"/episodes/{episode.pk}/turns/2.txt")
+    assert whole["Content-Type"].startswith("text/plain") and long in whole.content.decode()
+    assert viewer_client.get(f"/episodes/{episode.pk}/turns/99.txt").status_code == 404
+
+
+def test_control_characters_become_their_signs() -> None:
+    trace = make_trace("e", 1, 0, [], content="a\x1b[31mred\x00\x7f\n")
+    assert transcript(trace).turns[1].content == "a␛[31mred␀␡\n"
+
+
+def test_two_episodes_stand_beside_each_other_from_their_divergence(
+    made: Made, viewer_client: Client
+) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    masked = Episode.objects.get(round=made.rounds[0], purpose="masked", task_id=4)
+    trace = make_trace("x", 4, 0, [], success=False)
+    trace["steps"][2]["model"]["tool_calls"][0]["arguments"] = {"value": "size=m"}
+    lines = masked.file.read_text().splitlines()
+    lines[masked.line] = json.dumps(trace)
+    masked.file.write_text("\n".join(lines) + "\n")
+    with CaptureQueriesContext(connection) as queries:
+        answer = viewer_client.get(f"/episodes/{bare.pk}/?with={masked.pk}")
+    assert len(queries) <= 12
+    text = " ".join(answer.content.decode().split())
+    assert text.count("A and B identical") == 3  # the last turn is the same again
+    assert "First divergence, turn 3: the same page, another choice." in text
+    assert text.index('id="t2"') < text.index('id="divergence"') < text.index('id="t3"')
+    assert "size=s / click size=m" in text
+    same = viewer_client.get(f"/episodes/{bare.pk}/?with={bare.pk}").content.decode()
+    assert 'id="divergence"' not in same
+
+
+def test_a_comparison_offers_an_episode_that_ended_otherwise(
+    made: Made, viewer_client: Client
+) -> None:
+    for episode in Episode.objects.filter(purpose="train").order_by("pk")[:12]:
+        group = Episode.objects.filter(group_index=episode.group_index, purpose="train")
+        unlike = group.exclude(success=episode.success).order_by("sample_id").first()
+        if unlike is not None:
+            assert f"with={unlike.pk}#divergence" in page(viewer_client, episode)
 
 
 def test_first_and_last_of_a_list_have_no_further_neighbour(

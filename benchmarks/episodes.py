@@ -1,0 +1,247 @@
+"""The episode browser at size: ingest, list, text search, opening a page, disk.
+
+    python -m benchmarks.episodes [--sizes 20000,200000] [--database sqlite|postgres] [--json]
+
+Each size is loaded on top of the one before, so the growth of every figure shows. Times of pages
+are those of the whole request inside the server process (middleware, queries, template), without
+the network; ``p95`` is over a mix of requests, each with other values. PostgreSQL is the server
+that DATABASE_URL names (``.ci/postgres`` starts one). Peers: see README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (20_000, 200_000)
+REPEATS = 12
+# measured on the same machine: MLflow 3.17 straight to its store, Inspect 0.3.285 (README.md)
+MLFLOW_INGEST, INSPECT_INGEST = 240.0, 2430.0
+MLFLOW_SEARCH_MS, MLFLOW_LIST_MS, MLFLOW_OPEN_MS = 413.0, 12.0, 17.0
+Figure = dict[str, Any]
+
+
+def figure(value: float, unit: str, peer: float | None = None, *, faster: bool = True) -> Figure:
+    """A figure; ``ratio`` above 1 says that ours is the better one."""
+    ratio = None
+    if peer is not None:
+        ratio = value / peer if not faster else peer / value
+    return {"value": value, "unit": unit, "peer": peer, "ratio": ratio}
+
+
+def percentile(values: Iterable[float], percent: int) -> float:
+    """The value that ``percent`` of ``values`` do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def lists(rng: random.Random, size: int) -> dict[str, str]:
+    """Addresses of lists, by what they ask for."""
+    return {
+        "newest": "",
+        "outcome": "outcome=technical",
+        "purpose, outcome": f"purpose={rng.choice(('bare', 'masked', 'train'))}&outcome=failure",
+        "treatment": f"treatment={rng.choice(('assisted', 'skill_free', 'masked'))}",
+        "triage": "triage=model_internalization_deficit",
+        "truncated and admitted": "termination=generation_length&admitted=yes",
+        "category": f"category={rng.choice(('bottle', 'lamp', 'watch'))}&outcome=success",
+        "step": f"experiment=bench&purpose=train&step={rng.randrange(size // 128)}",
+        "group": f"experiment=bench&group={rng.randrange(size // 8)}",
+        "task": f"experiment=bench&task={rng.randrange(1274)}",
+        "reward": f"reward=0.{rng.randrange(10, 89)}..0.9&purpose=bare",
+        "with chunk": f"chunk=chunk-{rng.randrange(16):04x}",
+        "without chunk": f"without=chunk-{rng.randrange(16):04x}&outcome=success",
+        "persona": "persona=brand=Mira",
+        "by reward": "sort=-reward&outcome=failure",
+        "by turns": "sort=turns",
+        "deep page": f"before={rng.randrange(size // 10, size)}&outcome=success",
+        "checkpoint": f"checkpoint=ckpt-{rng.randrange(max(1, size // 5120)):04d}",
+    }
+
+
+def searches(rng: random.Random, size: int) -> dict[str, str]:
+    """Texts, by kind."""
+    from benchmarks.episodes_work import HAN, LATIN, NEEDLE_EVERY, PRODUCTS
+
+    needle = rng.randrange(size // NEEDLE_EVERY) * NEEDLE_EVERY + 11
+    return {
+        "own word": f"needle-{needle}",
+        "absent word": f"needle-{rng.randrange(10**9, 10**10)}",
+        "two characters, rare": "雪松",
+        "two characters, frequent": rng.choice([word for word in HAN if len(word) == 2]),
+        "two characters, absent": "麒麟",
+        "three characters": rng.choice([word for word in HAN if len(word) == 3]),
+        "Chinese phrase": "".join(rng.sample(HAN, 2)),
+        "product id": rng.choice(PRODUCTS)[0],
+        "English substring": rng.choice(LATIN)[1:5],
+        "two words": f"{rng.choice(LATIN)} 雪松",
+        "word and filter": f"雪松&outcome=success&purpose={rng.choice(('bare', 'train'))}",
+    }
+
+
+class Bench:
+    """One database at one size after the other."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder, self.database = folder, database
+        self.figures: dict[str, Figure] = {}
+        self.loaded = 0
+
+    def prepare(self) -> None:
+        """An empty home and database."""
+        os.environ["INTRASKILL_HOME"] = str(self.folder / "home")
+        os.environ["DJANGO_SETTINGS_MODULE"] = "intraskill_web.settings"
+        if self.database == "sqlite":
+            os.environ.pop("DATABASE_URL", None)
+        import django
+
+        django.setup()
+        from django.contrib.auth.models import User
+        from django.core.management import call_command
+        from django.test import Client
+
+        from intraskill_web.experiments.models import Experiment
+
+        call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        self.experiment = Experiment.objects.create(name="bench")
+        self.client = Client()
+        self.client.force_login(User.objects.create_user("bench", is_superuser=True))
+
+    def grow(self, size: int) -> None:
+        """Load up to ``size`` episodes and measure everything."""
+        from benchmarks.episodes_work import write_parts
+        from jobs.episodes.ingest import ingest
+
+        parts = self.folder / f"traces-{size}"
+        begun = time.monotonic()
+        write_parts(parts, self.loaded, size - self.loaded)
+        self.say(f"{size:,} made in {time.monotonic() - begun:.0f} s")
+        report = ingest(parts, self.experiment)
+        assert report.episodes == size - self.loaded, report
+        pace = report.turns / report.seconds
+        self.say(f"{report.episodes:,} episodes, {report.turns:,} turns: {pace:,.0f} turns/s")
+        self.note(
+            f"ingest_turns_per_s_{size}", figure(pace, "turns/s", INSPECT_INGEST, faster=False)
+        )
+        again = time.monotonic()
+        assert ingest(parts, self.experiment).episodes == 0
+        self.note(f"ingest_again_s_{size}", figure(time.monotonic() - again, "s"))
+        shutil.rmtree(parts)
+        self.loaded = size
+        self._disk(size)
+        self._pages(size)
+
+    def _disk(self, size: int) -> None:
+        from django.db import connection
+
+        from intraskill_web.episodes import bodies
+
+        packs = sum(file.stat().st_size for file in bodies.folder().glob("*.zst"))
+        if connection.vendor == "sqlite":
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            index = (self.folder / "home" / "db.sqlite3").stat().st_size
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_database_size(current_database())")
+                (index,) = cursor.fetchone()
+        self.note(f"index_mb_{size}", figure(index / 1e6, "MB"))
+        self.note(f"bodies_mb_{size}", figure(packs / 1e6, "MB"))
+
+    def _pages(self, size: int) -> None:
+        rng = random.Random(size)
+        listed = self._timed(lambda: lists(rng, size), "/episodes/?{}")
+        self._note_mix("list", size, listed, MLFLOW_LIST_MS)
+        found = self._timed(lambda: searches(rng, size), "/episodes/?q={}")
+        self._note_mix("search", size, found, MLFLOW_SEARCH_MS)
+        from intraskill_web.episodes.models import Episode
+
+        newest = Episode.objects.order_by("-pk").values_list("pk", flat=True)[0]
+        opened = self._timed(lambda: {"page": str(rng.randrange(1, newest))}, "/episodes/{}/", 100)
+        self._note_mix("open", size, opened, MLFLOW_OPEN_MS)
+
+    def _timed(
+        self, addresses: Callable[[], dict[str, str]], template: str, repeats: int = REPEATS
+    ) -> dict[str, list[float]]:
+        """Milliseconds by kind of request."""
+        times: dict[str, list[float]] = {}
+        for _ in range(repeats):
+            for kind, query in addresses().items():
+                begun = time.perf_counter()
+                answer = self.client.get(template.format(query), headers={"host": "localhost"})
+                elapsed = (time.perf_counter() - begun) * 1000
+                assert answer.status_code == 200, (kind, query, answer.status_code)
+                times.setdefault(kind, []).append(elapsed)
+        return times
+
+    def _note_mix(self, name: str, size: int, times: dict[str, list[float]], peer: float) -> None:
+        every = [t for values in times.values() for t in values]
+        for percent in (50, 95):
+            value = percentile(every, percent)
+            self.note(f"{name}_p{percent}_ms_{size}", figure(value, "ms", peer))
+        for kind, values in times.items():
+            if len(times) > 1:
+                middle, slow = percentile(values, 50), max(values)
+                self.say(f"  {name:<7} {kind:<26} median {middle:7.1f} ms, slowest {slow:7.1f} ms")
+
+    def long_episode(self) -> None:
+        """Open an episode of 2,000 turns and 5 MB."""
+        from benchmarks.episodes_work import long_trace
+        from intraskill_web.episodes.models import Episode
+        from jobs.episodes.ingest import ingest
+        from trainer.files import append_jsonl
+
+        append_jsonl(self.folder / "long.jsonl", [long_trace()])
+        size = (self.folder / "long.jsonl").stat().st_size
+        ingest(self.folder / "long.jsonl", self.experiment)
+        pk = Episode.objects.get(episode_id="long").pk
+        times = self._timed(lambda: {"page": str(pk)}, "/episodes/{}/", 20)["page"]
+        self.note("open_long_p95_ms", figure(percentile(times, 95), f"ms, {size / 1e6:.1f} MB"))
+
+    def note(self, name: str, value: Figure) -> None:
+        """Keep a figure and say it."""
+        self.figures[name] = value
+        ratio = f"  ({value['ratio']:.1f} x peer)" if value["ratio"] is not None else ""
+        self.say(f"{name:<32} {value['value']:12,.1f} {value['unit']}{ratio}")
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        print(f"[{self.database}] {text}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--folder", type=Path, help="where to work; kept afterwards")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="episodes-"))
+    bench = Bench(folder, options.database)
+    try:
+        bench.prepare()
+        for size in sorted(int(text) for text in options.sizes.split(",")):
+            bench.grow(size)
+        bench.long_episode()
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    largest = f"ingest_turns_per_s_{bench.loaded}"
+    bench.figures["ingest_turns_per_s"] = bench.figures[largest]
+    print(json.dumps({"figures": bench.figures}) if options.json else "")
+
+
+if __name__ == "__main__":
+    main()
