@@ -99,8 +99,9 @@ def main() -> int:
         for part in parts:
             if part == "growth" and not args.growth:
                 continue
-            figures |= run_part(part, args, archive)
-            print(f"{part} done", file=sys.stderr)
+            measured = run_part(part, args, archive)
+            print(json.dumps({part: measured}), file=sys.stderr)  # a long run can be watched
+            figures |= measured
     if args.json:
         print(json.dumps({"figures": figures}))
     else:

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
+
 from benchmarks.shop_work import Figure, figure, percentile
 
 _QUERIES = (
@@ -32,15 +34,15 @@ _QUERIES = (
 
 
 @contextmanager
-def service(archive: Path, clients: int, workers: int) -> Iterator[str]:
-    """A service of its own; yields its address."""
+def service(archive: Path, clients: int, workers: int) -> Iterator[tuple[str, int]]:
+    """A service of its own; yields its address and process id."""
     command = [sys.executable, "-m", "trainer", "shop", "serve", "--profile", "compat"]
     command += ["--catalogue", str(archive), "--port", "0", "--slots", str(clients)]
     command += ["--workers", str(workers)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
     try:
         assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["address"]
+        yield json.loads(process.stdout.readline())["address"], process.pid
     finally:
         process.terminate()
         process.wait(20)
@@ -71,7 +73,7 @@ class Client:
         answer = await self._reader.readexactly(length)
         if not headers.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())
-        result: dict[str, Any] = json.loads(answer)["result"]
+        result: dict[str, Any] = orjson.loads(answer)["result"]
         return result
 
     async def play(self, until: float) -> None:
@@ -108,14 +110,27 @@ async def _load(address: str, clients: int, seconds: float, tasks: tuple[int, ..
 def measure(
     archive: Path, tasks: tuple[int, ...], *, clients: int, workers: int, seconds: float
 ) -> dict[str, Figure]:
-    """Steps a second over HTTP, and their latency as the clients see it."""
-    with service(archive, clients, workers) as address:
+    """Steps a second over HTTP, their latency as the clients see it, and the processor time that
+    the service spends on a step (its share of resets and releases included)."""
+    with service(archive, clients, workers) as (address, process):
         asyncio.run(_load(address, clients, min(1.0, seconds), tasks))
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), _processor_seconds(process)
         took = asyncio.run(_load(address, clients, seconds, tasks))
         elapsed = time.perf_counter() - started
+        spent = _processor_seconds(process) - spent
     return {
+        "http_step_cpu_us": figure(spent / len(took) * 1e6, "us"),
         "http_steps_per_s": figure(len(took) / elapsed, "1/s"),
         "http_step_p50_ms": figure(percentile(took, 50) * 1e3, "ms"),
         "http_step_p95_ms": figure(percentile(took, 95) * 1e3, "ms"),
     }
+
+
+def _processor_seconds(process: int) -> float:
+    """Processor time of a process and of its children that run."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ticks = 0
+    for pid in (process, *children):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainer.shop.navigation import ATTRIBUTES
 from trainer.shop.observation import format_price
-from trainer.shop.text import ABSENT, RowText, check_state, clean, is_product_id
+from trainer.shop.text import ABSENT, RowText, check_state, clean, is_product_id, kept_clean
 
 #: no page is longer: 20 result lines, or one product
 PAGE_CHARACTERS = 6000
@@ -77,8 +77,9 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
     product = state["product"]
     price = state.get("selected_price")
     shown = f"￥{format_price(price)}（已选规格）" if price is not None else f"￥{product['price']}"
-    yield f"【商品详情】{product['asin']} {cut(clean(product['title']), WHOLE_TITLE_CHARACTERS)}"
-    yield f"{shown} | 品牌 {_name(product['brand'])} | {cut(clean(product['category']), 100)}"
+    title = cut(kept_clean(product["title"]), WHOLE_TITLE_CHARACTERS)
+    yield f"【商品详情】{product['asin']} {title}"
+    yield f"{shown} | 品牌 {_name(product['brand'])} | {cut(kept_clean(product['category']), 100)}"
     yield f"属性：{_attributes(product['key_attributes'])}"
     if "hidden_attributes" in state:
         yield f"更多属性：{_attributes(state['hidden_attributes'])}"
@@ -108,7 +109,7 @@ def _attributes(values: Sequence[str]) -> str:
 
 
 def _name(text: str) -> str:
-    return cut(clean(text), NAME_CHARACTERS)
+    return cut(kept_clean(text), NAME_CHARACTERS)
 
 
 def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
@@ -122,12 +123,12 @@ def cut(text: str, characters: int) -> str:
 
 def join_within(values: Sequence[str], characters: int, *, separator: str = "；") -> str:
     """As many whole values as fit, and how many were left out; a first that is too long is cut."""
-    text = separator.join(map(clean, values))
+    text = separator.join(map(kept_clean, values))
     if len(text) <= characters:
         return text
     shown: list[str] = []
     used = 0
-    for value in map(clean, values):
+    for value in map(kept_clean, values):
         used += len(value) + len(separator)
         if shown and used > characters:
             break

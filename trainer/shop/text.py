@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from trainer.shop.observation import PRIVATE_KEYS, format_price
@@ -15,6 +16,10 @@ def clean(value: str) -> str:
     if value and value.isprintable() and "  " not in value and value[0] != " " != value[-1]:
         return value
     return " ".join(value.split()) or ABSENT
+
+
+#: ``clean`` for the catalogue's own texts, which come again on every page; never for an agent's
+kept_clean = lru_cache(maxsize=1 << 15)(clean)
 
 
 def is_product_id(value: str) -> bool:
@@ -52,7 +57,8 @@ def render(state: Mapping[str, Any], row: RowText = row_text) -> str:
         lines = list(_PAGES[state["page_type"]](state))
     if "last_action" in state:
         lines += ["", *_last_action(state["last_action"])]
-    lines += ["", *_interactions(state)]
+    lines += ["", "页面能力："]
+    lines += _interactions(state["search_available"], state["actions"])
     return "\n".join(lines) + "\n"
 
 
@@ -93,36 +99,34 @@ def _check_products(state: Mapping[str, Any]) -> None:
         raise ValueError("the products of a result page differ from its clickable ids")
 
 
-def _joined(values: list[str]) -> str:
-    return "；".join(map(clean, values))
+def _joined(values: Iterable[str]) -> str:
+    return "；".join(map(kept_clean, values))
 
 
 def _detail(state: Mapping[str, Any]) -> Iterator[str]:
     product = state["product"]
     price = state.get("selected_price")
-    yield "页面：商品详情"
-    yield "商品："
-    yield f"- 标题：{clean(product['title'])}"
-    yield f"- ASIN：{product['asin']}"
-    yield f"- 价格：{clean(product['price'] if price is None else format_price(price))}"
-    yield f"- 品牌：{clean(product['brand'])}"
-    yield f"- 类别：{clean(product['category'])}"
-    yield f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
+    shown = kept_clean(product["price"]) if price is None else format_price(price)
+    yield (
+        f"页面：商品详情\n商品：\n- 标题：{kept_clean(product['title'])}\n"
+        f"- ASIN：{product['asin']}\n- 价格：{shown}\n"
+        f"- 品牌：{kept_clean(product['brand'])}\n- 类别：{kept_clean(product['category'])}\n"
+        f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
+    )
     if "hidden_attributes" in state:
         yield f"- 更多属性：{_joined(state['hidden_attributes']) or ABSENT}"
-    yield ""
-    yield "规格选择："
+    yield "\n规格选择："
     if not state["available_options"]:
         yield "- 该商品没有规格选项"
         return
+    selected = state["selected_options"]
     for axis, values in state["available_options"].items():
-        chosen = state["selected_options"].get(axis)
-        name = clean(axis)
-        yield f"- {name}：尚未选择" if chosen is None else f"- {name}：已选择 {clean(chosen)}"
-        yield f"  可选值：{' / '.join(map(clean, values))}"
+        name = kept_clean(axis)
+        chosen = f"已选择 {kept_clean(selected[axis])}" if axis in selected else "尚未选择"
+        yield f"- {name}：{chosen}\n  可选值：{' / '.join(map(kept_clean, values))}"
     missing = state["missing_option_axes"]
     if missing:
-        yield f"仍需选择：{'、'.join(map(clean, missing))}"
+        yield f"仍需选择：{'、'.join(map(kept_clean, missing))}"
     else:
         yield "规格状态：已全部选择，可以购买"
 
@@ -140,18 +144,16 @@ def _last_action(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"- 原因代码：{record['reason']}"
 
 
-def _interactions(state: Mapping[str, Any]) -> Iterator[str]:
-    yield "页面能力："
-    if state["search_available"]:
-        yield "- 支持商品搜索"
-    if state["search_available"] and state["actions"]:
-        yield ""
-    if state["actions"]:
-        yield "可点击元素："
-        for action in state["actions"]:
-            yield f"- {clean(action)}"
-    if not state["search_available"] and not state["actions"]:
-        yield "当前页面没有可交互元素。"
+def _interactions(search_available: bool, actions: list[str]) -> list[str]:
+    lines = ["- 支持商品搜索"] if search_available else []
+    if actions:
+        return [*lines, *([""] if lines else ()), "可点击元素：", *map(_bullet, actions)]
+    return lines or ["当前页面没有可交互元素。"]
+
+
+@lru_cache(maxsize=1 << 15)
+def _bullet(action: str) -> str:
+    return f"- {clean(action)}"
 
 
 _PAGES = {

@@ -7,6 +7,7 @@ import secrets
 import time
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from trainer.shop.service.errors import (
@@ -140,7 +141,11 @@ async def _body_of(request: web.Request) -> bytes:
 
 
 def _json(value: Any, status: int, headers: dict[str, str]) -> web.Response:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    try:
+        body = orjson.dumps(value)
+    except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        body = text.encode("utf-8", "replace")
     return web.Response(
         body=body, status=status, headers=headers, content_type="application/json", charset="utf-8"
     )

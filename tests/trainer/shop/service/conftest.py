@@ -64,9 +64,11 @@ def start() -> Iterator[Start]:
     """Start a service with settings; returns its address."""
     running: list[Running] = []
 
-    def go(profile: Any = COMPAT, **settings: Any) -> str:
+    def go(profile: Any = COMPAT, clock: Any = time.monotonic, **settings: Any) -> str:
         service = Service(
-            small_world(profile), ServiceSettings(**{"slots": 4, "reset_wait": 0.05, **settings})
+            small_world(profile),
+            ServiceSettings(**{"slots": 4, "reset_wait": 0.05, **settings}),
+            clock=clock,
         )
         running.append(Running(service))
         return f"http://127.0.0.1:{running[-1].port}"

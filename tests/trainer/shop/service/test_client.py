@@ -100,10 +100,11 @@ def test_a_full_pool_is_waited_for(start: Start) -> None:
 
 
 def test_a_dead_client_gives_its_slot_back(start: Start) -> None:
-    address = start(slots=1, lease_ttl=0.2)
+    now = [100.0]
+    address = start(slots=1, lease_ttl=10, clock=lambda: now[0])
     ShopClient(address).reset(0)
     with ShopClient(address) as client:
-        time.sleep(0.25)
+        now[0] += 10
         assert client.reset(1)["env_idx"] == 0
 
 
@@ -138,15 +139,17 @@ def test_a_lost_reply_to_a_release_is_no_failure(start: Start) -> None:
 
 
 def test_a_renewed_lease_outlives_its_time(start: Start) -> None:
-    with ShopClient(start(slots=1, lease_ttl=0.3)) as client:
+    now = [100.0]
+    address = start(slots=1, lease_ttl=10, clock=lambda: now[0])
+    with ShopClient(address) as client:
         with pytest.raises(ShopServiceError, match="no episode"):
             client.renew()
         client.reset(0)
-        for _ in range(4):
-            time.sleep(0.15)
+        for _ in range(3):
+            now[0] += 9
             client.renew()
         assert client.step("search[x]")["done"] is False
-        time.sleep(0.35)
+        now[0] += 10
         with pytest.raises(ShopServiceError) as caught:
             client.step("search[x]")
         assert (caught.value.status, caught.value.code) == (410, "lease_expired")
