@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from intraskill_web.charts.rows import ForestScale
 from intraskill_web.charts.svg import Markup, percent, tag
 from intraskill_web.core import formats
+from intraskill_web.core.tables import Column, Table
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import Contribution
 
@@ -31,6 +34,31 @@ def components(rows: Sequence[Contribution], evidence: Evidence) -> list[Compone
     ends = [e for row in known for n in names for e in columns[row.intervention_id].outcomes[n]]
     scale = ForestScale.holding(ends)
     return [_component(name, known, evidence, scale) for name in names]
+
+
+def components_table(rows: Sequence[Contribution], evidence: Evidence | None) -> Table:
+    """What the drawings show: one line an intervention and component."""
+    columns = [
+        Column("intervention_id", _("Intervention"), "mono"),
+        Column("component", _("Component"), "mono"),
+        Column("coefficient", _("Coefficient"), "effect"),
+        Column("low", _("From"), "effect"),
+        Column("high", _("To"), "effect"),
+    ]
+    lines = [
+        {
+            "intervention_id": row.intervention_id,
+            "component": name,
+            "coefficient": value,
+            "low": low,
+            "high": high,
+        }
+        for row in rows
+        if evidence is not None and row.intervention_id in evidence.columns
+        for name, (value, low, high) in evidence.columns[row.intervention_id].outcomes.items()
+        if name != "reward"
+    ]
+    return Table("components", columns, lines)
 
 
 def _component(

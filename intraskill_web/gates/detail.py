@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.gates import whatif
-from intraskill_web.gates.components import Component, components
+from intraskill_web.gates.components import Component, components, components_table
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.planning import Plan, plan
@@ -46,6 +46,7 @@ class Detail:
     problem: str
     plan: Plan | None
     table: Table
+    parts: Table
 
     @property
     def moved(self) -> int:
@@ -61,6 +62,7 @@ class Detail:
         """For the JSON twin."""
         return {
             "evidence": self.table.data(),
+            "component_coefficients": self.parts.data(),
             "components": [
                 {"name": name, "bare": bare, "masked": masked, "difference": difference}
                 for name, bare, masked, difference in self.means
@@ -104,6 +106,7 @@ def build(
         problem=problem,
         plan=plan(query, gate, rows, evidence),
         table=_table(sure),
+        parts=components_table(ordered, evidence),
     )
 
 

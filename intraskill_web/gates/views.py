@@ -113,7 +113,9 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
             **(deeper.data() if deeper else {}),
         }
 
-    return page(request, "gates/detail.html", context, data, table=table if complete else None)
+    tables = {"evidence": deeper.table, "components": deeper.parts} if deeper else {}
+    chosen = tables.get(request.GET.get("panel", ""), table if complete else None)
+    return page(request, "gates/detail.html", context, data, table=chosen)
 
 
 def gate_data(gate: GateRun) -> dict[str, Any]:

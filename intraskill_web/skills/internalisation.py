@@ -22,10 +22,15 @@ from intraskill_web.episodes.links import episodes_url
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.checkpoints import score_episodes
 from intraskill_web.experiments.models import CheckpointScore, Experiment
+from intraskill_web.gates.final_test import COMPARISONS
 from intraskill_web.monitoring.statistics import Z95, wilson
 from trainer.compare.paired import Transitions, newcombe
+from trainer.errors import InputError
+from trainer.files import read_json
 
 ARMS = ("full", "masked")
+TRANSITIONS = ("failure_to_success", "success_to_failure", "both_success", "both_failure")
+PURPOSES = ("baseline", "bare", "full", "masked", "test")
 PURPOSES = ("baseline", "bare", "full", "masked", "test")
 Interval = tuple[float, float]
 
@@ -101,14 +106,14 @@ def build(experiment: Experiment) -> Internalisation:
     arms: dict[tuple[str, int], dict[str, CheckpointScore]] = {}
     for score in scores.order_by("step"):
         arms.setdefault((score.split, score.step), {})[score.arm] = score
-    outcomes = _outcomes(experiment)
+    outcomes, documents = _outcomes(experiment), _compared(experiment)
     found = []
     for (_split, _step), by_arm in sorted(arms.items(), key=lambda i: (i[0][0] == "test", i[0][1])):
         for arm in ARMS:
             if "bare" in by_arm and arm in by_arm:
-                found.append(
-                    (by_arm["bare"], by_arm[arm], _gap(by_arm["bare"], by_arm[arm], outcomes))
-                )
+                pair = by_arm["bare"], by_arm[arm]
+                table = _paired(*pair, outcomes) or _recorded(*pair, documents)
+                found.append((*pair, _gap(*pair, table)))
     scale = ForestScale.holding([e for _b, _a, gap in found for e in (*gap.interval, gap.value)])
     rows = [_checkpoint(experiment, *item, scale) for item in found]
     trained = _training(experiment)
@@ -126,7 +131,7 @@ def _outcomes(experiment: Experiment) -> dict[tuple[int, str, str], dict[tuple[i
     found: dict[tuple[int, str, str], dict[tuple[int, int], bool]] = {}
     rows = Episode.objects.filter(
         experiment=experiment,
-        purpose__in=("baseline", "bare", "full", "masked", "test"),
+        purpose__in=PURPOSES,
         scored=True,
     ).values_list("round_id", "purpose", "arm", "task_id", "sample_id", "success")
     for round_id, purpose, arm, task, sample, success in rows.iterator():
@@ -134,20 +139,47 @@ def _outcomes(experiment: Experiment) -> dict[tuple[int, str, str], dict[tuple[i
     return found
 
 
-def _gap(
+def _paired(
     bare: CheckpointScore,
     assisted: CheckpointScore,
     outcomes: Mapping[tuple[int, str, str], Mapping[tuple[int, int], bool]],
-) -> Gap:
+) -> Transitions | None:
+    """From the episodes of both arms."""
     first, second = (outcomes.get(_key(score), {}) for score in (bare, assisted))
     shared = first.keys() & second.keys()
-    if shared:
-        table = Transitions(
-            gain=sum(not first[k] and second[k] for k in shared),
-            loss=sum(first[k] and not second[k] for k in shared),
-            both=sum(first[k] and second[k] for k in shared),
-            neither=sum(not first[k] and not second[k] for k in shared),
-        )
+    if not shared:
+        return None
+    return Transitions(
+        gain=sum(not first[k] and second[k] for k in shared),
+        loss=sum(first[k] and not second[k] for k in shared),
+        both=sum(first[k] and second[k] for k in shared),
+        neither=sum(not first[k] and not second[k] for k in shared),
+    )
+
+
+def _compared(experiment: Experiment) -> list[dict[str, Any]]:
+    """The comparisons of test arms that an import has computed task by task."""
+    try:
+        return list(read_json(experiment.folder / COMPARISONS))
+    except InputError:
+        return []
+
+
+def _recorded(
+    bare: CheckpointScore, assisted: CheckpointScore, documents: Sequence[Mapping[str, Any]]
+) -> Transitions | None:
+    """From the comparison of exactly these two test arms, known by both success rates."""
+    for document in documents if bare.split == "test" else []:
+        success, table = document["metrics"].get("r_success"), document.get("transitions")
+        if success and table and document["pairs"] == bare.n == assisted.n:
+            apart = abs(success["a_mean"] - bare.success), abs(success["b_mean"] - assisted.success)
+            if max(apart) < 1e-9:
+                return Transitions(*(table[key] for key in TRANSITIONS))
+    return None
+
+
+def _gap(bare: CheckpointScore, assisted: CheckpointScore, table: Transitions | None) -> Gap:
+    if table is not None:
         return Gap((table.gain - table.loss) / table.n, newcombe(table), table, table.n)
     value = assisted.success - bare.success
     (low_b, high_b), (low_a, high_a) = (

@@ -19,6 +19,7 @@ from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.soundness import design_checks
 from tests.web.factories import Made
 from trainer.files import write_json
+from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA
 from trainer.gate.regression import least_squares
 from trainer.gate.slots import Slot
 
@@ -54,17 +55,21 @@ def observed(gate: GateRun) -> Iterator[GateRun]:
     episodes = Episode.objects.filter(round=gate.round, purpose="masked").order_by("task_id")
     known = list(episodes.values_list("task_id", flat=True))
     tasks = [*known, *range(5000, 5000 + TASKS - len(known))]
+    slot_of = {name: n for n, slot in enumerate(layout.slots, 1) for name in slot.versions}
+    status_of = {row.intervention_id: row.status for row in rows}
     document = {
+        "schema_version": CONTRIBUTIONS_SCHEMA,
         "estimator": {"baseline": "same_task_bare_validation"},
         "active_skill_budget": 10,
         "contributions": [
             {
                 "intervention_id": name,
                 "kind": item.kind,
-                "operation": item.operation,
+                "operation": item.operation if item.kind == "candidate" else None,
                 "logical_chunk_id": item.logical_chunk_id,
-                "order": item.order,
+                "order": slot_of[name],
                 "coefficient": by_name[name],
+                "status": status_of[name],
             }
             for name, item in layout.interventions.items()
         ],

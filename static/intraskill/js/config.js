@@ -33,7 +33,7 @@ const show = ({ problems, changes, note }) => {
     verdict.textContent = live.dataset.bad;
     put(list, problems.map((p) => (p.path ? `${p.path}: ${p.message}` : p.message)));
   } else {
-    verdict.textContent = changes.length ? live.dataset.good : live.dataset.same;
+    verdict.textContent = changes.length || !("based" in form.dataset) ? live.dataset.good : live.dataset.same;
     put(list, changes.map(([path, before, after]) => `${path}: ${before} → ${after}`));
   }
   live.querySelector("[data-note]").textContent = note;
