@@ -102,6 +102,13 @@ def _hc3(Q: Array, bread: Array, residuals: Array, leverage: Array) -> Array:
     return np.asarray(bread @ meat @ bread.T)
 
 
+def rank_of(X: Array) -> int:
+    """How many of the columns are independent, by the eigenvalues of X'X."""
+    gram = X.T @ X
+    smallest = max(1.0, float(np.abs(gram).max(initial=0.0))) * ZERO
+    return int(np.sum(np.linalg.eigvalsh(gram) > smallest))
+
+
 def check_design(X: Array, columns: Sequence[str] = ()) -> None:
     """Raise InputError when the coefficients of ``X`` would not be identified."""
     n, k = X.shape
@@ -112,9 +119,7 @@ def check_design(X: Array, columns: Sequence[str] = ()) -> None:
             value=n,
             remedy="use more tasks or fewer candidates",
         )
-    gram = X.T @ X
-    smallest = max(1.0, float(np.abs(gram).max(initial=0.0))) * ZERO
-    rank = int(np.sum(np.linalg.eigvalsh(gram) > smallest))
+    rank = rank_of(X)
     if rank < k:
         never = [name for name, column in zip(columns, X.T, strict=False) if not column.any()]
         raise InputError(

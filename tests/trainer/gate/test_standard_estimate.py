@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,10 +10,11 @@ from tests.trainer.gate.builders import pool_of
 from trainer.gate.regression import Fit, least_squares
 from trainer.gate.slots import Layout, build_layout
 from trainer.gate.standard.analysis import analyse
-from trainer.gate.standard.bootstrap import decision_frequency, resampled_effects
+from trainer.gate.standard.bootstrap import _solved, decision_frequency, resampled_effects
 from trainer.gate.standard.checks import any_text, lack_of_fit
 from trainer.gate.standard.decision import Roles, Thresholds
 from trainer.gate.standard.design import base_array
+from trainer.gate.standard.documents import inference_document
 from trainer.gate.standard.estimate import Pairs, contrasts, estimate, headroom
 from trainer.gate.standard.randomisation import randomisation_p
 from trainer.gate.standard.settings import StandardSettings
@@ -257,3 +260,31 @@ def test_resampling_starts_from_the_adjusted_differences() -> None:
     refitted = np.linalg.lstsq(data.signs, found.adjusted_gains, rcond=None)[0]
     assert refitted == pytest.approx(found.beta, abs=1e-12)
     assert not np.allclose(found.adjusted_gains, data.gains[:, 1])
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 6, 15])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_smallest_gates_are_judged_too(chunks: int, noise: float) -> None:
+    """One task more than columns: resamples cannot tell all effects apart, nor the headroom."""
+    layout = build_layout(pool_of([f"c{i:02d}" for i in range(chunks)]))
+    n = chunks + 1
+    data = pairs(n=n, noise=noise, bare=n, effects=np.zeros(chunks), layout=layout)
+    settings = StandardSettings(redraws=100, bootstrap=100, minimum_adjusting=1)
+    found = analyse(layout, data, settings)
+    named = found.decisions.named(layout)
+    document = inference_document(layout, found, named, settings, "small")
+    json.dumps(document, allow_nan=False)
+    for row in document["rows"]:
+        assert sum(row["decision_frequency"].values()) == pytest.approx(1.0)
+
+
+def test_a_resample_that_tells_effects_apart_is_the_same_either_way() -> None:
+    data = pairs(n=60, noise=0.3)
+    draw = np.random.default_rng(0).integers(0, 60, 60)
+    Z, d = data.signs[draw], data.gains[draw, 1]
+    gram, moments = (Z.T @ Z)[None], (Z.T @ d)[None]
+    either = [_solved(gram, moments, sure=sure)[0] for sure in (True, False)]
+    assert either[0] == pytest.approx(np.linalg.lstsq(Z, d, rcond=None)[0])
+    assert either[1] == pytest.approx(either[0])
+    apart = np.zeros((1, 2, 2)) + 3.0  # two columns that are always shown together
+    assert _solved(apart, np.array([[3.0, 3.0]]), sure=True)[0] == pytest.approx([0.5, 0.5])

@@ -3,10 +3,13 @@
 A resample gives task i the weight w_i, a count of draws; its estimate solves Z'WZ b = Z'Wd. All
 products Z_ij Z_il and Z_ij d_i are formed once, so that the cross products of all resamples are two
 matrix products; those of Z are small whole numbers, so single precision holds them exactly.
-Covariances are kept: they change little, and the question is how the estimates move.
+Covariances are kept: they change little, and the question is how the estimates move. A resample of
+few tasks may leave two effects indistinguishable; it then takes the smallest that fit.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,8 @@ from trainer.gate.standard.decision import NAMES, Roles, Thresholds, decide
 from trainer.gate.standard.design import seeded
 
 BLOCK = 500  # resamples whose weights are held at once
+ROUNDING = 1e-10
+ENOUGH = 10  # tasks a column from which on resamples tell all effects apart
 
 
 def resampled_effects(Z: Array, d: Array, *, resamples: int, label: str) -> Array:
@@ -34,8 +39,17 @@ def resampled_effects(Z: Array, d: Array, *, resamples: int, label: str) -> Arra
         gram = np.empty((count, k, k))
         gram[:, rows, cols] = counts @ products
         gram[:, cols, rows] = gram[:, rows, cols]
-        found.append(np.linalg.solve(gram, (weights @ scores)[:, :, None])[:, :, 0])
+        found.append(_solved(gram, weights @ scores, sure=n >= ENOUGH * k))
     return np.concatenate(found)
+
+
+def _solved(gram: Array, moments: Array, *, sure: bool) -> Array:
+    """The smallest b with gram b = moments, for each of many: (count, k, k) and (count, k)."""
+    if sure:
+        with suppress(np.linalg.LinAlgError):
+            return np.asarray(np.linalg.solve(gram, moments[:, :, None])[:, :, 0])
+    inverse = np.linalg.pinv(gram, rcond=ROUNDING, hermitian=True)
+    return np.asarray((inverse @ moments[:, :, None])[:, :, 0])
 
 
 def decision_frequency(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.gate.assignment import Assignment, design_matrix
-from trainer.gate.regression import Array, Fit, least_squares
+from trainer.gate.regression import Array, Fit, least_squares, rank_of
 from trainer.gate.slots import Layout
 
 Outcomes = Mapping[str, float]
@@ -113,9 +113,16 @@ def headroom(pairs: Pairs, minimum: int) -> Array:
 
 
 def estimate(pairs: Pairs, *, minimum_adjusting: int) -> Fit:
-    """Fit all outcomes (n, m) on Z, adjusted for the bare outcome; reported for Z's k columns."""
-    X = np.column_stack([pairs.signs, headroom(pairs, minimum_adjusting)])
-    return least_squares(X, pairs.gains).first(len(pairs.columns))
+    """Fit all outcomes (n, m) on Z, adjusted for the bare outcome; reported for Z's k columns.
+
+    Where the adjustment cannot be told from the chunks, as in a very small gate, there is none.
+    """
+    Z = pairs.signs
+    X = np.column_stack([Z, headroom(pairs, minimum_adjusting)])
+    n, columns = X.shape
+    if n <= columns or rank_of(X) < columns:
+        X = Z
+    return least_squares(X, pairs.gains).first(Z.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
