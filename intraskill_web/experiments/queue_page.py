@@ -1,48 +1,79 @@
-"""What waits in the queue, and why."""
+"""The queue's rows: hosts with what they hold, and attempts for JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.monitoring.attempts import environment
-from jobs.queue import QueueStatus
+from jobs.models import Host
 from jobs.transitions import State
 
-QUIET_S = 30  # a heartbeat older than this is worth a word
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A machine: what it has, who holds its GPUs, what waits for it."""
+
+    host: Host
+    holder: Attempt | None
+    running: list[Attempt]
+    waiting: list[Attempt]
+
+    @property
+    def gpus(self) -> list[str]:
+        """One line a GPU: its name and its memory, used of all."""
+        return [
+            f"{gpu.get('index', '')} {gpu.get('name', '')} "
+            f"{formats.size(gpu.get('used_bytes'))} / {formats.size(gpu.get('memory_bytes'))}"
+            for gpu in self.host.gpus
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        host = self.host
+        return {
+            "name": host.name,
+            "up": host.is_up,
+            "seen_at": host.seen_at,
+            "gpus": host.gpus,
+            "cpus": host.cpus,
+            "memory_bytes": host.memory_bytes,
+            "free_disk_bytes": host.free_disk_bytes,
+            "versions": host.versions,
+            "workers": len(host.workers),
+            "held_by": self.holder.pk if self.holder else None,
+            "held_since": host.leased_at if self.holder else None,
+            "running": [attempt.pk for attempt in self.running],
+            "waiting": [attempt.pk for attempt in self.waiting],
+        }
 
 
-def waiting_reason(attempt: Attempt, status: QueueStatus, active: Sequence[Attempt]) -> str:
-    """Why an attempt is not finished: what it waits for, or what it does."""
-    if attempt.state in (State.REQUESTED, State.QUEUED):
-        return _before_start(status, active)
-    if attempt.state == State.STOPPING:
-        return _("Stopping; waits for the process to end")
-    beat = attempt.heartbeat_at
-    age = (timezone.now() - beat).total_seconds() if beat else 0.0
-    if age > QUIET_S:
-        return _("No sign of life for %(age)s") % {"age": formats.duration(age)}
-    return attempt.stage.message
+def host_lines(hosts: Sequence[Host], active: Sequence[Attempt]) -> list[HostLine]:
+    """Hosts that are up first; attempts that wait for any host belong to none."""
+    by_id = {attempt.pk: attempt for attempt in active}
+    waits = (State.REQUESTED, State.QUEUED)
 
+    def here(host: Host, *, waiting: bool) -> list[Attempt]:
+        return [
+            attempt
+            for attempt in active
+            if (attempt.state in waits) == waiting
+            and (attempt.host or attempt.stage.round.experiment.host) == host.name
+        ]
 
-def _before_start(status: QueueStatus, active: Sequence[Attempt]) -> str:
-    if not status.up:
-        return _("The queue is down; it is handed in when the queue is back")
-    if not status.workers:
-        return _("No worker is up")
-    working = (State.RUNNING, State.STARTING, State.STOPPING)
-    holder = next((a for a in active if a.state in working), None)
-    if holder is None:
-        return _("A worker takes it next")
-    return _("Waits for %(what)s of %(experiment)s") % {
-        "what": holder.stage.get_kind_display(),
-        "experiment": holder.stage.round.experiment.name,
-    }
+    lines = [
+        HostLine(
+            host,
+            by_id.get(host.lease_id) if host.lease_id else None,
+            here(host, waiting=False),
+            here(host, waiting=True),
+        )
+        for host in hosts
+    ]
+    return sorted(lines, key=lambda line: (not line.host.is_up, line.host.name))
 
 
 def attempt_data(attempt: Attempt) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import live
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Attempt
-from intraskill_web.experiments.queue_page import attempt_data, waiting_reason
+from intraskill_web.experiments.queue_page import attempt_data, host_lines
+from intraskill_web.experiments.waiting import waiting_reason
 from jobs import queue
+from jobs.models import Host
 from jobs.transitions import ACTIVE
 
 RECENT = 50
@@ -20,24 +22,28 @@ RECENT = 50
 
 @require_safe
 def queue_page(request: HttpRequest) -> HttpResponse:
-    """Workers, active and waiting attempts with the reason, and the newest finished ones."""
+    """Hosts and who holds them, active and waiting attempts with the reason, the newest ended."""
     status = queue.status()
     facts = Attempt.objects.aggregate(
         Max("updated_at"), Count("id"), active=Count("id", filter=Q(state__in=ACTIVE))
     )
     beats = [(w.name, w.state, w.job_id) for w in status.workers]
-    tag = live.etag(request, [*facts.values(), status.up, status.waiting, beats])
+    hosts = list(Host.objects.select_related("lease__stage__round__experiment").order_by("name"))
+    seen = [(h.name, h.is_up, h.lease_id, h.gpus, h.free_disk_bytes >> 30) for h in hosts]
+    tag = live.etag(request, [*facts.values(), status.up, status.waiting, beats, seen])
     if answer := live.unchanged(request, tag):
         return answer
     rows = Attempt.objects.select_related("stage__round__experiment")
     working = list(rows.filter(state__in=ACTIVE).order_by("created_at"))
     finished = list(rows.exclude(state__in=ACTIVE).order_by("-id")[:RECENT])
-    active = [(a, waiting_reason(a, status, working)) for a in working]
+    active = [(a, waiting_reason(a, status, working, hosts)) for a in working]
+    lines = host_lines(hosts, working)
     polling = live.is_poll(request)
     context = {
         "section": "queue",
         "status": status,
         "active": active,
+        "hosts": lines,
         "finished": finished,
         "total": facts["id__count"],
         "polling": polling,
@@ -55,6 +61,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
                 {"name": w.name, "host": w.host, "pid": w.pid, "state": w.state, "job": w.job_id}
                 for w in status.workers
             ],
+            "hosts": [line.data() for line in lines],
             "active": [attempt_data(a) | {"why": why} for a, why in active],
             "finished": [attempt_data(a) for a in finished],
         }

@@ -88,28 +88,27 @@ def _technical(_subject: str, facts: Facts, place: Place) -> Words:
     )
 
 
-def _band(name: str, facts: Facts, href: str) -> Words:
-    side = _("below its band") if facts["side"] == "below" else _("above its band")
-    return Words(
-        _("%(name)s %(side)s:") % {"name": name, "side": side},
-        _("%(seen)s, target %(target)s (%(low)s–%(high)s)")
-        % {
-            "seen": formats.rate(facts["observed"]),
-            "target": formats.rate(facts["target"]),
-            "low": formats.rate(facts["low"]),
-            "high": formats.rate(facts["high"]),
-        },
-        href,
-        _("%(n)s groups") % {"n": formats.count(facts["shown"])},
-    )
+def _band(title: str, chunk: str, facts: Facts, href: str) -> Words:
+    numbers = _("%(seen)s, target %(target)s (%(low)s–%(high)s)") % {
+        "seen": formats.rate(facts["observed"]),
+        "target": formats.rate(facts["target"]),
+        "low": formats.rate(facts["low"]),
+        "high": formats.rate(facts["high"]),
+    }
+    detail = f"{chunk} {numbers}".strip()
+    return Words(title, detail, href, _("%(n)s groups") % {"n": formats.count(facts["shown"])})
 
 
 def _inclusion(subject: str, facts: Facts, place: Place) -> Words:
-    return _band(facts.get("title") or subject, facts, place.episodes(chunk=subject))
+    below = facts["side"] == "below"
+    title = _("Inclusion below its band:") if below else _("Inclusion above its band:")
+    return _band(title, facts.get("title") or subject, facts, place.episodes(chunk=subject))
 
 
 def _skill_free(_subject: str, facts: Facts, place: Place) -> Words:
-    return _band(_("Skill-free rate"), facts, place.episodes(treatment="skill_free"))
+    below = facts["side"] == "below"
+    title = _("Skill-free rate below its band:") if below else _("Skill-free rate above its band:")
+    return _band(title, "", facts, place.episodes(treatment="skill_free"))
 
 
 def _internalisation(_subject: str, facts: Facts, place: Place) -> Words:

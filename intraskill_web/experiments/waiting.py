@@ -1,0 +1,103 @@
+"""Why an attempt waits: for a host, for the GPUs that somebody holds, or behind others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from intraskill_web.core import formats
+from intraskill_web.experiments.models import Attempt
+from jobs.models import Host
+from jobs.queue import QueueStatus
+from jobs.transitions import State
+
+QUIET_S = 30  # a heartbeat older than this is worth a word
+
+
+def waiting_reason(
+    attempt: Attempt, status: QueueStatus, active: Sequence[Attempt], hosts: Sequence[Host]
+) -> str:
+    """Why an attempt is not finished: what it waits for, or what it does."""
+    if attempt.state in (State.REQUESTED, State.QUEUED):
+        return _before_start(attempt, status, active, hosts)
+    if attempt.state == State.STOPPING:
+        return _("Stopping; waits for the process to end")
+    beat = attempt.heartbeat_at
+    age = (timezone.now() - beat).total_seconds() if beat else 0.0
+    if age > QUIET_S:
+        return _("No sign of life for %(age)s") % {"age": formats.duration(age)}
+    return attempt.stage.message
+
+
+def _before_start(
+    attempt: Attempt, status: QueueStatus, active: Sequence[Attempt], hosts: Sequence[Host]
+) -> str:
+    if not status.up:
+        return _("The queue is down; it is handed in when the queue is back")
+    return _in_queue(attempt, active, hosts) if attempt.queue else _unplaced(attempt, hosts)
+
+
+def _unplaced(attempt: Attempt, hosts: Sequence[Host]) -> str:
+    """No host has taken it: which may, and who holds them."""
+    wanted = attempt.stage.round.experiment.host
+    allowed = [h for h in hosts if h.name == wanted] if wanted else [h for h in hosts if h.is_up]
+    if not allowed:
+        return _host_is_missing(wanted) if wanted else _("No worker is up")
+    if not allowed[0].is_up:
+        return _host_is_down(allowed[0])
+    holders = [host for host in allowed if host.lease is not None]
+    if len(holders) < len(allowed):
+        return _("A worker takes it next")
+    first = holders[0]
+    words = {
+        "host": first.name,
+        "what": first.lease.stage.get_kind_display(),
+        "experiment": first.lease.stage.round.experiment.name,
+    }
+    if len(holders) == 1:
+        return _("Waits for the GPUs of %(host)s: %(what)s of %(experiment)s holds them") % words
+    return ngettext(
+        "Waits for a GPU; the first of %(n)d host is %(host)s, held by %(what)s of %(experiment)s",
+        "Waits for a GPU; the first of %(n)d hosts is %(host)s, held by %(what)s of %(experiment)s",
+        len(holders),
+    ) % {**words, "n": len(holders)}
+
+
+def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
+    """It has a host and stands in that host's queue."""
+    host = next((h for h in hosts if h.name == attempt.host), None)
+    if host is not None and not host.is_up:
+        return _host_is_down(host)
+    ahead = [
+        a
+        for a in active
+        if a.queue == attempt.queue and a.pk != attempt.pk and _is_ahead(a, attempt)
+    ]
+    if not ahead:
+        return _("A worker of %(host)s takes it next") % {"host": attempt.host}
+    return _("Waits at %(host)s for %(what)s of %(experiment)s") % {
+        "host": attempt.host,
+        "what": ahead[0].stage.get_kind_display(),
+        "experiment": ahead[0].stage.round.experiment.name,
+    }
+
+
+def _is_ahead(other: Attempt, attempt: Attempt) -> bool:
+    working = other.state in (State.RUNNING, State.STARTING, State.STOPPING)
+    return working or (other.state == State.QUEUED and other.pk < attempt.pk)
+
+
+def _host_is_missing(name: str) -> str:
+    return _("Waits for host %(host)s, which was never seen. Start manage.py worker there") % {
+        "host": name
+    }
+
+
+def _host_is_down(host: Host) -> str:
+    return _("Host %(host)s is down, last seen %(ago)s. Start manage.py worker there") % {
+        "host": host.name,
+        "ago": formats.ago(host.seen_at),
+    }

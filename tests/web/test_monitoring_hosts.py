@@ -1,0 +1,115 @@
+"""The queue page says who holds each host's GPUs, what waits there, and why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from intraskill_web.core.middleware import POLICY
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.waiting import waiting_reason
+from jobs.models import Host
+from jobs.queue import QueueStatus
+from tests.web.factories import Made
+from tests.web.html import Page
+
+UP = QueueStatus(up=True, waiting=1, workers=())
+GPU = {"index": 0, "name": "H100", "memory_bytes": 80 * 2**30, "used_bytes": 70 * 2**30}
+
+
+@pytest.fixture
+def host(made: Made) -> Host:
+    """A host whose GPU the training of round 1 holds."""
+    return Host.objects.create(
+        name="gpu-07", gpus=[GPU], cpus=32, workers=[{"name": "w", "pid": 1}],
+        free_disk_bytes=2**40, versions={"torch": "2.13.0"},
+        lease=made.attempts[-1], leased_at=timezone.now(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def waiting(made: Made) -> Attempt:
+    """An attempt that no host has taken."""
+    stage = Stage.objects.get(round=made.rounds[1], kind="analyse")
+    return Attempt.objects.create(stage=stage, number=1, state="requested")
+
+
+def hosts() -> list[Host]:
+    return list(Host.objects.select_related("lease__stage__round__experiment"))
+
+
+def test_what_waits_for_a_held_gpu_says_who_holds_it(host: Host, waiting: Attempt) -> None:
+    text = waiting_reason(waiting, UP, [waiting], hosts())
+    assert text == "Waits for the GPUs of gpu-07: Train of demo holds them"
+    Host.objects.update(lease=None)
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == "A worker takes it next"
+
+
+def test_several_held_hosts_are_counted(host: Host, waiting: Attempt, made: Made) -> None:
+    Host.objects.create(name="gpu-08", gpus=[GPU], workers=[{"name": "w"}], lease=made.attempts[0])
+    text = waiting_reason(waiting, UP, [waiting], hosts())
+    assert text.startswith("Waits for a GPU; the first of 2 hosts is gpu-07")
+
+
+def test_a_pinned_host_that_is_down_or_unknown_is_named(host: Host, waiting: Attempt) -> None:
+    experiment = waiting.stage.round.experiment
+    experiment.host = "gpu-99"
+    assert "gpu-99, which was never seen" in waiting_reason(waiting, UP, [waiting], hosts())
+    experiment.host = "gpu-07"
+    Host.objects.update(seen_at=timezone.now() - timedelta(hours=2))
+    text = waiting_reason(waiting, UP, [waiting], hosts())
+    assert text == "Host gpu-07 is down, last seen 2 h ago. Start manage.py worker there"
+
+
+def test_without_hosts_no_worker_is_up(made: Made, waiting: Attempt) -> None:
+    assert waiting_reason(waiting, UP, [waiting], []) == "No worker is up"
+    down = QueueStatus(up=False, waiting=0, workers=(), error="refused")
+    assert "queue is down" in waiting_reason(waiting, down, [waiting], [])
+
+
+def test_in_a_hosts_queue_one_waits_behind_what_came_before(
+    host: Host, waiting: Attempt, made: Made
+) -> None:
+    running = made.attempts[-1]
+    waiting.state, waiting.host, waiting.queue = "queued", "gpu-07", "q"
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == "A worker of gpu-07 takes it next"
+    running.queue = "q"
+    text = waiting_reason(waiting, UP, [running, waiting], hosts())
+    assert text == "Waits at gpu-07 for Train of demo"
+
+
+def test_the_page_shows_what_holds_each_gpu_and_what_waits(
+    host: Host, waiting: Attempt, viewer_client: Client
+) -> None:
+    Experiment.objects.filter(pk=waiting.stage.round.experiment_id).update(host="gpu-07")
+    page = Page(viewer_client.get("/jobs/").content.decode())
+    text = " ".join(page.text.split())
+    assert "0 H100 70.0 GiB / 80.0 GiB" in text
+    assert "1024.0 GiB" in text and "torch 2.13.0" in text
+    data = viewer_client.get("/jobs/?format=json").json()
+    (line,) = data["hosts"]
+    assert (line["held_by"], line["waiting"]) == (host.lease_id, [waiting.pk])
+    assert line["up"] is True
+
+
+def test_a_new_holder_is_news_for_a_poll(host: Host, viewer_client: Client) -> None:
+    tag = viewer_client.get("/jobs/?part=live")["ETag"]
+    same = viewer_client.get("/jobs/?part=live", headers={"If-None-Match": tag})
+    Host.objects.update(lease=None)
+    news = viewer_client.get("/jobs/?part=live", headers={"If-None-Match": tag})
+    assert (same.status_code, news.status_code) == (304, 200)
+
+
+def test_only_the_dashboard_of_rq_may_run_a_script_of_its_own(
+    made: Made, admin_client: Client, viewer_client: Client
+) -> None:
+    admin_page = admin_client.get("/jobs/").content.decode()
+    assert 'href="/queue/"' in admin_page
+    assert 'href="/queue/"' not in viewer_client.get("/jobs/").content.decode()
+    assert viewer_client.get("/queue/").status_code == 302
+    assert viewer_client.get("/jobs/")["Content-Security-Policy"] == POLICY
+    loose = viewer_client.get("/queue/")["Content-Security-Policy"]
+    assert "script-src 'self' 'unsafe-inline'" in loose and "default-src 'none'" in loose
