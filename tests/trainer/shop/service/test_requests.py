@@ -318,7 +318,8 @@ def test_64_episodes_at_once_give_the_same_replies_as_one_by_one() -> None:
         return replies
 
     async def at_once(serving: Service) -> list[Any]:
-        return await asyncio.gather(*(play(serving, number) for number in range(64)))
+        replies: list[Any] = await asyncio.gather(*(play(serving, n) for n in range(64)))
+        return replies
 
     async def one_by_one(serving: Service) -> list[Any]:
         return [await play(serving, number) for number in range(64)]
