@@ -12,7 +12,7 @@ import pytest
 from tests.trainer.gate.scripted import ScriptedPolicy
 from tests.trainer.gate.test_gate_run import gate_dir, hashes, prepared, settings, world
 from trainer.canonical import fingerprint
-from trainer.errors import IncompleteError
+from trainer.errors import IncompleteError, InputError
 from trainer.files import read_json, read_jsonl, write_json, write_jsonl
 from trainer.gate.evaluations import load_run
 from trainer.gate.folder import MANIFEST
@@ -166,6 +166,13 @@ def test_half_a_pair_does_not_count(
     loose = standard(prepared, gate_dir, min_coverage=0.9)
     judgement = open_gate(loose, world, ScriptedPolicy()).judge()
     assert len(judgement.contributions["dropped_episode_ids"]) == 2
+    broken = [
+        {**trace, "status": "failed", "final": None} if trace["job"]["sample_id"] else trace
+        for trace in traces
+    ]
+    write_jsonl(gate_dir / "traces.jsonl", broken)
+    with pytest.raises(InputError, match="no task has both of its masked rollouts"):
+        open_gate(standard(prepared, gate_dir, min_coverage=0.0), world, ScriptedPolicy()).judge()
 
 
 def test_a_standard_gate_can_be_refitted_by_both_profiles(finished: Path) -> None:

@@ -55,8 +55,8 @@ def read_pairs(
 ) -> tuple[Pairs, list[str]]:
     """The complete pairs of all looks, and the episode ids of those that are not complete.
 
-    Raises InputError when a masked run holds other episodes than were assigned, or was played under
-    other conditions than the bare one.
+    Raises InputError when a masked run holds other episodes than were assigned, was played under
+    other conditions than the bare one, or leaves no pair.
     """
     by_episode = {row.episode_id: row for row in rows}
     conditions = check_traces(baseline.run)
@@ -88,7 +88,10 @@ def read_pairs(
                 field="final.reward_detail",
                 value=sorted(set(found) ^ parts),
             )
-    return pairs_of(rows, columns, masked, baseline.by_task())
+    pairs, dropped = pairs_of(rows, columns, masked, baseline.by_task())
+    if not pairs.task_ids:
+        raise InputError("no task has both of its masked rollouts", file=folders[0])
+    return pairs, dropped
 
 
 def put_together(parts: Sequence[Path], folder: Path, execution: Execution) -> dict[str, Any]:
