@@ -244,7 +244,7 @@ def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]]) -> list[Turn]
     linked = []
     for i, turn in enumerate(turns):
         page, same_as = turn.page, None
-        if page is not None and page.kind == "search_results":
+        if page is not None and page.kind == "search_results" and page.hits:
             same_as = next((index for known, index in seen if known == page), None)
             seen.append((page, turn.index))
             step = steps[turn.index - 1]
