@@ -56,5 +56,6 @@ def _sqlite(path: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
+        "CONN_MAX_AGE": 60,  # opening one costs as much as answering a poll
         "OPTIONS": SQLITE_OPTIONS,
     }

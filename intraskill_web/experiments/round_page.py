@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet
 from django.http import Http404
 
+from intraskill_web.core.prepared import Prepared, moment
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Round, Stage
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.monitoring import rollouts, series
@@ -51,6 +52,29 @@ class RoundState:
         """The stage that works, else the last that began."""
         begun = [s for s in self.stages if s.state]
         return self.active or (begun[-1] if begun else None)
+
+
+def quick_token(name: str, number: int) -> tuple[object, ...] | None:
+    """The token of a round in one compiled query, for polls; None when there is no such round."""
+    row = TOKEN.row(name=name, number=number)
+    if row is None:
+        return None
+    round_, experiment, stage, attempt = map(moment, row[:4])
+    return (round_, experiment, max(filter(None, (stage, attempt)), default=None), row[4])
+
+
+def _token_query(name: str, number: int) -> QuerySet[Any, Any]:
+    rounds = Round.objects.filter(experiment__name=name, number=number).order_by()
+    return rounds.values_list(
+        "updated_at",
+        "experiment__updated_at",
+        Max("stages__updated_at"),
+        Max("stages__attempts__updated_at"),
+        Count("stages__attempts", distinct=True),
+    )
+
+
+TOKEN = Prepared(_token_query, {"name": str, "number": int})
 
 
 def load_state(name: str, number: int) -> RoundState:

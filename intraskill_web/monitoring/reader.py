@@ -10,8 +10,9 @@ from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Permission, User
-from django.db.models import Exists, F, Func, IntegerField, OuterRef, Q, Subquery
+from django.db.models import Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery
 
+from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
 from intraskill_web.monitoring.signals.inbox import MANY
@@ -24,12 +25,14 @@ class ReaderBackend(ModelBackend):
 
     def get_user(self, user_id: Any) -> User | None:  # type: ignore[override]
         """The user of a session, or None when there is none or it must not log in."""
-        user = (
-            User.objects.annotate(operates=_operates(), unread_signals=_unread())
-            .filter(pk=user_id)
-            .first()
-        )
-        return user if user is not None and self.user_can_authenticate(user) else None
+        for user in User.objects.raw(*READER.sql(user_id=user_id)):
+            return user if self.user_can_authenticate(user) else None
+        return None
+
+
+def _reader(user_id: int) -> QuerySet[User]:
+    users = User.objects.annotate(operates=_operates(), unread_signals=_unread())
+    return users.filter(pk=user_id)
 
 
 def _operates() -> Exists:
@@ -47,3 +50,6 @@ def _unread() -> Subquery:
     )
     counted = unread.order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
     return Subquery(counted, output_field=IntegerField())
+
+
+READER = Prepared(_reader, {"user_id": int})

@@ -1,0 +1,102 @@
+"""A poll without news costs three queries, and what it compares is what the page would say."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from intraskill_web.core.access import may_operate
+from intraskill_web.experiments.models import Attempt, Stage
+from intraskill_web.experiments.round_page import load_state, quick_token
+from intraskill_web.monitoring.models import SignalEvent, SignalRead
+from intraskill_web.monitoring.reader import ReaderBackend
+from intraskill_web.monitoring.signals.inbox import MANY, unread_count
+from tests.web.factories import Made
+
+PATH = "/experiments/demo/rounds/1/?part=live"
+
+
+def test_a_poll_without_news_asks_three_queries(made: Made, viewer_client: Client) -> None:
+    tag = viewer_client.get(PATH)["ETag"]
+    with CaptureQueriesContext(connection) as queries:
+        answer = viewer_client.get(PATH, headers={"If-None-Match": tag})
+    assert answer.status_code == 304
+    assert len(queries) == 3, [q["sql"][:100] for q in queries]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_quick_token_is_that_of_the_whole_state(made: Made, number: int) -> None:
+    assert quick_token("demo", number) == load_state("demo", number).token()
+
+
+def test_whatever_changes_the_token_changes_the_quick_one(made: Made) -> None:
+    def changed() -> bool:
+        nonlocal last
+        before, last = last, quick_token("demo", 1)
+        assert last == load_state("demo", 1).token()
+        return before != last
+
+    last = quick_token("demo", 1)
+    assert not changed()
+    made.rounds[1].stages.get(kind="train").save()
+    assert changed()
+    Attempt.objects.get(pk=made.attempts[-1].pk).save()
+    assert changed()
+    stage = Stage.objects.get(round=made.rounds[1], kind="analyse")
+    Attempt.objects.create(stage=stage, number=1)
+    assert changed()
+    made.experiment.save()
+    assert changed()
+
+
+def test_of_no_round_there_is_no_token(made: Made) -> None:
+    assert quick_token("demo", 99) is None
+    assert quick_token("none", 0) is None
+
+
+def test_the_sessions_user_knows_what_he_may_and_what_is_unread(
+    made: Made, viewer: User, operator: User, admin: User
+) -> None:
+    backend = ReaderBackend()
+    for user, wanted in ((viewer, False), (operator, True), (admin, True)):
+        with CaptureQueriesContext(connection) as queries:
+            found = backend.get_user(user.pk)
+            assert found is not None and found == user
+            assert may_operate(found) is wanted
+            assert unread_count(found) == 0
+        assert len(queries) == 1
+    event = SignalEvent.objects.create(round=made.rounds[1], kind="stalled", level="open")
+    SignalEvent.objects.create(round=made.rounds[1], kind="technical", level="open")
+    SignalRead.objects.create(event=event, user=viewer)
+    counts = []
+    for user in (viewer, operator):
+        found = backend.get_user(user.pk)
+        assert found is not None
+        counts.append(unread_count(found))
+    assert counts == [1, 2]
+
+
+def test_the_bell_looks_at_the_newest_signals_only(made: Made, viewer: User) -> None:
+    SignalEvent.objects.bulk_create(
+        SignalEvent(round=made.rounds[1], kind="stalled", subject=str(i), level="open")
+        for i in range(MANY + 20)
+    )
+    found = ReaderBackend().get_user(viewer.pk)
+    assert found is not None and unread_count(found) == MANY == unread_count(viewer)
+
+
+def test_who_may_not_log_in_has_no_session(made: Made, viewer: User) -> None:
+    viewer.is_active = False
+    viewer.save()
+    assert ReaderBackend().get_user(viewer.pk) is None
+    assert ReaderBackend().get_user(10**9) is None
+
+
+def test_a_right_given_to_the_user_himself_counts(made: Made, viewer: User) -> None:
+    right = Group.objects.get(name="operator").permissions.get(codename="operate")
+    viewer.user_permissions.add(right)
+    found = ReaderBackend().get_user(viewer.pk)
+    assert found is not None and may_operate(found)
