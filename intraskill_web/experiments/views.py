@@ -23,7 +23,7 @@ from intraskill_web.experiments.list_page import experiment_rows
 from intraskill_web.experiments.models import Experiment, Stage
 from intraskill_web.experiments.perform import perform
 from intraskill_web.experiments.queries import round_status
-from intraskill_web.experiments.round_page import load_state
+from intraskill_web.experiments.round_page import load_state, quick_token
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
 
@@ -85,11 +85,15 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """One round: state, stages, signals, five panels, contributions, log."""
+    window = request.GET.get("window", "")
+    known = quick_token(name, number) if live.is_poll(request) else None
+    if known and (answer := live.unchanged(request, live.etag(request, [*known, window]))):
+        return answer
     state = load_state(name, number)
-    tag = live.etag(request, [*state.token(), request.GET.get("window", "")])
+    tag = live.etag(request, [*state.token(), window])
     if answer := live.unchanged(request, tag):
         return answer
-    last = 10 if request.GET.get("window") == "last" else None
+    last = 10 if window == "last" else None
     reader = request.user
     view = round_view.build(state, reader=reader, operate=may_operate(reader), window=last)
     polling = live.is_poll(request)
