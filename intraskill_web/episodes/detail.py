@@ -143,7 +143,7 @@ def partner(episode: Episode, others: Sequence[Episode]) -> Episode | None:
     """Whom to compare with: the first that ended otherwise, else the first there is."""
     rest = [other for other in others if other.pk != episode.pk]
     unlike = [other for other in rest if other.scored and other.success != episode.success]
-    return (unlike or rest or [None])[0]
+    return next(iter(unlike or rest), None)
 
 
 def own_list(episode: Episode) -> dict[str, str]:

@@ -81,7 +81,7 @@ def found_facets(filter_: EpisodeFilter, counts: Mapping[str, Counter[Any]]) -> 
 def _as_parameter(value: object) -> str:
     if value is None or value == "":
         return ""
-    if value in (0, 1) and not isinstance(value, str):  # a boolean as the database gives it
+    if isinstance(value, bool | int):  # a boolean as the database gives it
         return "yes" if value else "no"
     return str(value)
 

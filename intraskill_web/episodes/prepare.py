@@ -49,7 +49,8 @@ def parse(line: bytes) -> Any:
 def prepare(line: bytes, *, purpose: str, arm: str, groups: Groups) -> Prepared:
     """What is stored of one trace. ``groups`` are the lines of ``groups.jsonl`` by index."""
     trace = parse(line)
-    group = groups.get(group_index(trace), None) if groups else None
+    index = group_index(trace)
+    group = None if index is None else groups.get(index)
     values = episode_values(trace, purpose=purpose, arm=arm, group=group)
     return Prepared(values, terms_of(trace), bodies.compress(line.rstrip(b"\r\n")))
 

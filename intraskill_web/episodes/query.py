@@ -30,6 +30,6 @@ def typed_filters(query: QueryDict) -> QueryDict | None:
         return None
     whole = query.copy()
     whole.pop("q", None)
-    for key, value in typed.items():
-        whole[key] = value
+    for key in typed:
+        whole[key] = typed[key]
     return whole

@@ -22,7 +22,7 @@ def save(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("A saved search needs a name and a filter."))
         return _back(query)
     SavedSearch.objects.update_or_create(
-        owner=request.user, name=name, defaults={"query": query[:2000]}
+        owner_id=request.user.pk, name=name, defaults={"query": query[:2000]}
     )
     messages.success(request, _("Saved as “%(name)s”.") % {"name": name})
     return _back(query)

@@ -40,9 +40,6 @@ class HasTerms(AnyLookup):
     lookup_name = "has_terms"
     prepare_rhs = False
 
-    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, list[Any]]:
-        return "%s", [value]
-
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
         return f"{left} MATCH %s", [*parameters, _expression(self.rhs, '"{}"', " AND ", " OR ")]

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from intraskill_web.episodes.models import IngestedFile
+from intraskill_web.episodes.prepare import Outcome, prepare_lines
 from intraskill_web.episodes.publish import optimise, remove
 from intraskill_web.experiments.models import Experiment
 from jobs.episodes.lines import Chunk, chunks, place_of
 from jobs.episodes.sources import sources
-from jobs.episodes.take import Outcome, Source, note_file, prepare_lines, store, unchanged
+from jobs.episodes.take import Source, note_file, store, unchanged
 from trainer.errors import InputError
 from trainer.rollout.traces import SCHEMA
 

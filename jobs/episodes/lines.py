@@ -90,7 +90,8 @@ def open_text(file: Path, at: int = 0) -> IO[Any]:
         while left > 0 and (skipped := len(stream.read(min(left, SKIP)))):
             left -= skipped
         return stream
-    handle: IO[Any] = gzip.open(file) if file.suffix == ".gz" else file.open("rb")  # noqa: SIM115
+    opener: Any = gzip.open if file.suffix == ".gz" else Path.open
+    handle: IO[Any] = opener(file, "rb")
     handle.seek(at)
     return handle
 
