@@ -89,7 +89,10 @@ def export_report(
     tell(1, len(PARTS), PARTS[1])
     shelf = library(experiment.folder, found.kind)
     files: dict[str, bytes] = {d.href: d.text.encode() for d in shelf}
-    files |= {n: dumps(d).encode() for n, d in gate_numbers(experiment.folder, found.kind)}
+    files |= {
+        name: (canonical_json(document) + "\n").encode()
+        for name, document in gate_numbers(experiment.folder, found.kind)
+    }
     tell(2, len(PARTS), PARTS[2])
     files |= _data(material)
     tell(3, len(PARTS), PARTS[3])
@@ -98,7 +101,7 @@ def export_report(
         experiment,
         material,
         library=shelf,
-        samples=samples(experiment.folder, found) if found.kind == "own" else [],
+        samples=samples(experiment.folder, material) if found.kind == "own" else [],
         downloads=[(n, len(d)) for n, d in sorted(files.items())
                    if not n.startswith("data/library/") and not n.endswith(".js")],
         versions=versions,

@@ -7,13 +7,13 @@ and the action; prompts, personas, goals and purchases are never read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.analysis import Analysis
-from trainer.analysis.own_traces import latest
+from trainer.analysis import Material
 from trainer.rollout.traces import score
 
 Json = Mapping[str, Any]
@@ -53,27 +53,40 @@ class Sample:
         return f"{self.reward:.3f}"
 
 
-def samples(folder: Path, found: Analysis) -> list[Sample]:
+def samples(folder: Path, material: Material) -> list[Sample]:
     """The chosen episodes of a run of ours; none where there are no traces."""
-    wanted = {(side.cohort, case.task_id) for case in found.cases for side in (case.a, case.b)}
+    found = material.analysis
+    cases = {(side.cohort, case.task_id) for case in found.cases for side in (case.a, case.b)}
+    named = {arm.name for test in found.tests for arm in test.arms if arm.condition}
     chosen: list[Sample] = []
-    for cohort in (c for c in found.cohorts if c.outcome == "all" and c.split != "train"):
-        path = folder / cohort.source
-        if not path.is_file():
+    for population in material.episodes:
+        if population.name not in named:
             continue
-        first: dict[bool, Json] = {}
-        cases: list[Json] = []
-        for trace in sorted(latest(path), key=lambda t: t["job"]["task_id"]):
-            reward = score(trace.get("final"))
-            if reward is None:
-                continue
-            success = bool(reward["r_success"])
-            if (cohort.name, trace["job"]["task_id"]) in wanted:
-                cases.append(trace)
-            elif success not in first:
-                first[success] = trace
-        chosen += [_sample(cohort.name, cohort.source, t) for t in (*first.values(), *cases)]
+        wanted = {task for cohort, task in cases if cohort == population.name}
+        rows = sorted(population.episodes, key=lambda row: (row.task_id, row.sample_id))
+        for outcome in ("success", "failure"):
+            first = next((row.task_id for row in rows if row.outcome == outcome), None)
+            wanted |= set() if first is None else {first}
+        path = folder / population.source
+        chosen += [
+            _sample(population.name, population.source, trace)
+            for trace in _of_tasks(path, wanted)
+            if score(trace.get("final")) is not None
+        ]
     return sorted(chosen, key=lambda s: (s.cohort, s.task_id))
+
+
+def _of_tasks(path: Path, tasks: set[int]) -> list[Json]:
+    """The last trace of the first sample of each task; other lines are not even parsed."""
+    marks = {task: f'"task_id":{task},'.encode() for task in tasks}
+    found: dict[int, Json] = {}
+    with path.open("rb") as handle:
+        for line in handle:
+            if line.endswith(b"\n") and any(mark in line for mark in marks.values()):
+                trace = json.loads(line)
+                if trace["job"]["task_id"] in tasks and trace["job"]["sample_id"] == 0:
+                    found[trace["job"]["task_id"]] = trace
+    return list(found.values())
 
 
 def _sample(cohort: str, source: str, trace: Json) -> Sample:

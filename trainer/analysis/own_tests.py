@@ -17,7 +17,17 @@ from trainer.analysis.schema import Arm, Bank, Test
 from trainer.compare.outcomes import Arm as Values
 
 CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
-SCALARS = (str, int, float, bool)
+# What of an evaluation's plan says how it was played; the rest may name places.
+NAMED = {
+    "environment": (
+        "profile", "environment_version", "observation_version", "tool_version", "search_version",
+        "reward_version", "variant_price_version", "budget_parser_version", "type_terms",
+        "primary_reward", "page_size", "top_k", "max_actions", "catalogue_sha256",
+        "product_count", "task_count",
+    ),
+    "prompt": ("prompt_version", "vocabulary_sha256", "system_prompt_sha256"),
+    "runtime": ("max_steps", "action_protocol"),
+}  # fmt: skip
 
 
 def evaluation_folders(reader: Reader) -> list[str]:
@@ -153,12 +163,9 @@ class Evaluations:
             self.last = name
 
     def _note_conditions(self, plan: dict[str, Any]) -> None:
-        for section in ("environment", "prompt", "runtime"):
+        for section, keys in NAMED.items():
             if section not in self.conditions and isinstance(plan.get(section), dict):
-                self.conditions[section] = {
-                    key: value for key, value in plan[section].items()
-                    if isinstance(value, SCALARS) and "path" not in key and "url" not in key
-                }  # fmt: skip
+                self.conditions[section] = {k: plan[section][k] for k in keys if k in plan[section]}
 
 
 def own_tests(found: Evaluations) -> list[Test]:
