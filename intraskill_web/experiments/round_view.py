@@ -35,6 +35,7 @@ from intraskill_web.monitoring.signals.strip import Signal, round_signals
 from jobs.transitions import ACTIVE
 
 LOG_BYTES = 16 * 1024
+FEW_CHUNKS = 6  # rows of inclusion up to which its column has room for the gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) 
         "gate": gate,
         "gate_stage": next((stage for stage in state.stages if stage.kind == "gate"), None),
         "forest": _forest(round_, gates),
+        "few_chunks": len(rows) <= FEW_CHUNKS,
+        "analysis": next((s.outcome for s in state.stages if s.kind == "analyse"), {}),
         "previous_url": _neighbour(round_, -1) if round_.number else "",
         "next_url": _neighbour(round_, 1) if state.has_next else "",
         "now_box": next((box for box in boxes if box.css == "now"), None),
