@@ -28,6 +28,7 @@ What surrounds a method:
 ``stage`` ``round`` ``run``   a gate as one resumable stage; the gate of a round; the door to all
 ``cold_start``                the first selection of an experiment, from a draft
 ``finished`` ``refit``        an ended gate read back, and judged by other rules
+``untested``                  the next bank of an experiment that tests nothing
 
 Choices and measured numbers: docs/design/gate.md.
 """
