@@ -24,6 +24,7 @@ from trainer.cli.main import main
 from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.gate.assignment import draw_assignments
+from trainer.gate.cold_start import active_bank, load_draft, select_draft
 from trainer.gate.evaluations import load_run
 from trainer.gate.finished import load_finished, require_unchanged
 from trainer.gate.ledger import append_proposals, attach_results, load_ledger
@@ -47,10 +48,8 @@ def ways(document: Any, way: Way = ()) -> Iterator[Way]:
     """The way to each value; of long lists, to the first two."""
     if way:
         yield way
-    items = document.items() if isinstance(document, dict) else []
-    if isinstance(document, list):
-        items = enumerate(document[:2])
-    for key, value in items:
+    items: Any = enumerate(document[:2]) if isinstance(document, list) else ()
+    for key, value in document.items() if isinstance(document, dict) else items:
         yield from ways(value, (*way, key))
 
 
@@ -154,6 +153,35 @@ def test_a_hostile_ledger_is_refused(tmp_path: Path) -> None:
 
     row = append_proposals([], pool)[0]
     attack(row | {"validation_history": [{"assignment_sha256": "0"}]}, use)
+
+
+def test_a_hostile_draft_or_its_bank_is_refused(tmp_path: Path) -> None:
+    names = ("a", "b")
+    bank = {
+        "metadata": {"active_skill_budget": 1},
+        "skills": [
+            {"skill_id": name, "content": "text", "metadata": {"draft_only": True, "title": "t"}}
+            for name in names
+        ],
+    }
+    draft = {
+        "schema_version": "shopsimrl-initial-skill-draft-v2",
+        "active_skill_budget": 1,
+        "chunks": [
+            {"draft_order": order, "chunk_id": name, "content": "text"}
+            for order, name in enumerate(names, 1)
+        ],
+    }
+
+    def use(documents: Any) -> None:
+        for name, value in documents.items():
+            (tmp_path / name).write_text(json.dumps(value))
+        found = load_draft(tmp_path / "bank", tmp_path / "draft")
+        drawn = select_draft(found, dict.fromkeys(names, 0.1))
+        write_json(tmp_path / "next.json", active_bank(found, drawn))
+
+    attack(bank, lambda broken: use({"bank": broken, "draft": draft}))
+    attack(draft, lambda broken: use({"bank": bank, "draft": broken}))
 
 
 @pytest.fixture
