@@ -30,6 +30,7 @@ from intraskill_web import home
 from intraskill_web.queues import redis_url
 
 RUN_ATTEMPT = "jobs.runner.run_attempt"
+RUN_REPLAY = "jobs.episodes.replay.run_replay"
 NO_TIMEOUT = -1
 RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
@@ -144,6 +145,18 @@ def _enqueue_work(function: str, pk: int, job_id: str) -> None:
         )
 
 
+def enqueue_replay(replay_id: int) -> None:
+    """Hand a counterfactual replay in. Raises RedisError when the queue is down."""
+    _queue().enqueue_call(
+        RUN_REPLAY,
+        args=(replay_id,),
+        timeout=NO_TIMEOUT,
+        result_ttl=RESULT_TTL_S,
+        failure_ttl=FAILURE_TTL_S,
+        description=f"replay {replay_id}",
+    )
+
+
 def withdraw(job_id: str) -> None:
     """Take a waiting job out of the queue; nothing happens if it is gone or the queue is down."""
     try:
@@ -193,7 +206,7 @@ class HostWorker(Worker):
     presence: Presence | None = None
 
     def register_birth(self) -> None:
-        super().register_birth()
+        super().register_birth()  # type: ignore[no-untyped-call]
         if self.presence is not None:
             self.presence.begin()
 
@@ -205,7 +218,7 @@ class HostWorker(Worker):
     def register_death(self) -> None:
         if self.presence is not None:
             self.presence.end()
-        super().register_death()
+        super().register_death()  # type: ignore[no-untyped-call]
 
 
 def work(queue_names: Sequence[str], presence: Callable[[str, list[str]], Presence]) -> None:

@@ -129,17 +129,20 @@ class TrainConfig(Config):
 
 
 class TaskConfig(Config):
-    """Which tasks of which split; ``limit`` takes the first, ``sample_size`` draws a subset."""
+    """Which tasks of which split: all, the first ``limit``, a drawn subset, or those named."""
 
     split: str = "val"
     limit: Count | None = None
     sample_size: Count | None = None
+    ids: tuple[int, ...] | None = None
     repeats: Count = 1
 
     @model_validator(mode="after")
     def _one_way_to_choose(self) -> TaskConfig:
         if self.limit is not None and self.sample_size is not None:
             raise ValueError("set limit or sample_size, not both")
+        if self.ids is not None and (self.limit or self.sample_size):
+            raise ValueError("set ids alone, without limit or sample_size")
         return self
 
 

@@ -6,16 +6,13 @@ The index can be rebuilt from the files; ``path`` and ``line`` say where a trace
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment, Round
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEE_GOAL = "see_private_goal"
 PURPOSE_LABELS = {
@@ -195,6 +192,46 @@ class BadLine(models.Model):
 
     def __str__(self) -> str:
         return f"{self.file_id}:{self.line}"
+
+
+class Replay(models.Model):
+    """An episode's task played again under another treatment or checkpoint: what if.
+
+    Kept apart from what training and gates made: no row of it is an ``Episode``, and its traces lie
+    under ``replays/<id>`` of the home.
+    """
+
+    STATES = {
+        "requested": _("waiting"),
+        "running": _("running"),
+        "succeeded": _("succeeded"),
+        "failed": _("failed"),
+    }
+    episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="replays")
+    skill_ids = models.JSONField(default=list)  # shown, in the order of the bank
+    checkpoint = models.CharField(max_length=200)  # folder, relative to the experiment's
+    n = models.PositiveSmallIntegerField()
+    state = models.CharField(max_length=12, choices=list(STATES.items()), default="requested")
+    error = models.CharField(max_length=500, blank=True)
+    outcomes = models.JSONField(default=list)  # {"reward", "success", "turns", "termination"}
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("replay")
+        verbose_name_plural = _("replays")
+
+    def __str__(self) -> str:
+        return f"{self.episode_id}: {self.n}"
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return Path(settings.INTRASKILL_HOME) / "replays" / str(self.pk)
 
 
 class SavedSearch(models.Model):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.episodes import export, files, saved, views
+from intraskill_web.episodes import export, files, replay, saved, views
 
 app_name = "episodes"
 urlpatterns: list[URLPattern] = [
@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern] = [
     path("episodes/<int:pk>/", views.episode_detail, name="detail"),
     path("episodes/<int:pk>/turns/<int:turn>.txt", views.turn_text, name="turn"),
     path("episodes/<int:pk>/tokens/", views.episode_tokens, name="tokens"),
+    path("episodes/<int:pk>/replay/", replay.replay, name="replay"),
     path("episodes/export.<str:kind>", export.export, name="export"),
     path("episodes/files/", files.files, name="files"),
     path("episodes/saved/", saved.save, name="save"),

@@ -14,6 +14,7 @@ from typing import Any
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
 from trainer.config import EvaluateConfig, SkillsConfig, WorldConfig, load_config
 from trainer.engines.open import open_policy
+from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.lock import exclusive
 from trainer.progress import listen_for_stop
@@ -133,6 +134,14 @@ def _world(config: WorldConfig) -> World:
 
 
 def _tasks(config: EvaluateConfig, world: World) -> tuple[int, ...]:
+    if config.tasks.ids is not None:
+        known = set(world.split(config.tasks.split))
+        for task_id in config.tasks.ids:
+            if task_id not in known:
+                raise InputError(
+                    f"is no task of {config.tasks.split}", field="tasks.ids", value=task_id
+                )
+        return config.tasks.ids
     return choose_tasks(
         world.split(config.tasks.split),
         limit=config.tasks.limit,
