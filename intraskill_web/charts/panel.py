@@ -177,7 +177,7 @@ def _frame(frame: Frame, content: Markup, *, named: bool = False) -> Markup:
         *names,
         class_="ch named" if named else "ch",
         height=frame.height,
-        role="img",
+        role="group" if "<a " in content else "img",  # an image may hold no links
         aria_label=frame.title,
     )
 

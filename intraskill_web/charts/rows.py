@@ -28,6 +28,21 @@ class ForestScale:
         """Position of ``value`` in per cent of the width."""
         return Scale(-self.reach, self.reach).clamp(value)
 
+    def rules(self, height: int) -> Markup:
+        """Grid, zero and cut of a row, each one path: x is in per cent of the width."""
+        places = [number(self.at(v)) for v in self.levels() if v != 0]
+        lines = [("gl", places), ("zero", [number(self.at(0.0))])]
+        if self.threshold is not None:
+            lines.append(("thr", [number(self.at(self.threshold))]))
+        return tag(
+            "svg",
+            *(tag("path", class_=css, d="".join(f"M{x} 0V1" for x in xs)) for css, xs in lines),
+            width="100%",
+            height=height,
+            viewBox="0 0 100 1",
+            preserveAspectRatio="none",
+        )
+
     def levels(self) -> list[float]:
         """Round tick values, zero among them."""
         return ticks(-self.reach, self.reach, 4)
@@ -68,16 +83,7 @@ def forest_row(
     height: int = 36,
 ) -> Markup:
     """Estimate and interval of one intervention; the shape tells the status."""
-    parts = [
-        tag("line", class_="gl", x1=percent(scale.at(v)), x2=percent(scale.at(v)), y1=0, y2="100%")
-        for v in scale.levels()
-        if v != 0
-    ]
-    zero = percent(scale.at(0.0))
-    parts.append(tag("line", class_="zero", x1=zero, x2=zero, y1=0, y2="100%"))
-    if scale.threshold is not None:
-        cut = percent(scale.at(scale.threshold))
-        parts.append(tag("line", class_="thr", x1=cut, x2=cut, y1=0, y2="100%"))
+    parts = [scale.rules(height)]
     parts.append(interval_mark(scale, value, interval, status, middle=height / 2))
     return tag("svg", *parts, class_="fx", height=height, role="img", aria_label=label)
 

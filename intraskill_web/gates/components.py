@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from intraskill_web.charts.rows import ForestScale
-from intraskill_web.charts.svg import Markup, percent, tag
-from intraskill_web.core import formats
+from intraskill_web.charts.svg import Markup, number, tag
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import Contribution
@@ -64,21 +63,29 @@ def components_table(rows: Sequence[Contribution], evidence: Evidence | None) ->
 def _component(
     name: str, rows: Sequence[Contribution], evidence: Evidence, scale: ForestScale
 ) -> Component:
-    zero = percent(scale.at(0.0))
+    """All whiskers in two paths and all points in one: x is in per cent of the width."""
     height = STEP * len(rows)
-    parts = [tag("line", class_="zero", x1=zero, x2=zero, y1=0, y2=height)]
+    whiskers: dict[bool, list[str]] = {True: [], False: []}
+    points: list[str] = []
     outside = 0
     for i, row in enumerate(rows):
         value, low, high = evidence.columns[row.intervention_id].outcomes[name]
         outside += low * high > 0
-        y = STEP * i + STEP / 2
-        css = "ci selected" if row.status in ("selected", "held") else "ci"
-        x1, x2 = percent(scale.at(low)), percent(scale.at(high))
-        parts.append(tag("line", class_=css, x1=x1, x2=x2, y1=y, y2=y))
-        label = f"{row.title or row.intervention_id}: {formats.effect(value)} "
-        label += formats.interval(low, high)
-        point = tag("circle", tag("title", label), class_="dot", cx=percent(scale.at(value)), cy=y,
-                    r=2.5)  # fmt: skip
-        parts.append(point)
-    drawing = tag("svg", *parts, class_="fx", height=height, role="img", aria_label=name)
+        y = number(STEP * i + STEP / 2)
+        kept = row.status in ("selected", "held")
+        whiskers[kept].append(f"M{number(scale.at(low))} {y}H{number(scale.at(high))}")
+        points.append(f"M{number(scale.at(value))} {y}h0")
+    zero = number(scale.at(0.0))
+    drawn = tag(
+        "svg",
+        tag("path", class_="zero", d=f"M{zero} 0V{height}"),
+        tag("path", class_="ci", d="".join(whiskers[False])),
+        tag("path", class_="ci selected", d="".join(whiskers[True])),
+        tag("path", class_="points", d="".join(points)),
+        width="100%",
+        height=height,
+        viewBox=f"0 0 100 {height}",
+        preserveAspectRatio="none",
+    )
+    drawing = tag("svg", drawn, class_="fx", height=height, role="img", aria_label=name)
     return Component(name, drawing, outside)

@@ -10,6 +10,7 @@ of 1,000 resamples of the tasks in which the recorded rule would have kept the c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 from intraskill_web.gates import design
 from intraskill_web.gates.models import GateRun
 from trainer.errors import InputError
-from trainer.files import read_json
+from trainer.files import read_json, write_json
 from trainer.gate.refit import (
     FinishedGate,
     difference_sd,
@@ -74,6 +75,7 @@ class Evidence:
     design: Mapping[str, Any]
     refit_error: float
     sd: float
+    stamp: tuple[str, int, int]  # the file it was read from
 
 
 def evidence_of(run: GateRun) -> Evidence | None:
@@ -82,19 +84,24 @@ def evidence_of(run: GateRun) -> Evidence | None:
     file = folder / "contributions.json"
     try:
         state = file.stat()
-        return _evidence(folder, state.st_mtime_ns, state.st_size)
+        return _evidence(folder, _kept_file(run), state.st_mtime_ns, state.st_size)
     except (OSError, InputError):
         return None
 
 
+def _kept_file(run: GateRun) -> Path:
+    name = f"round-{run.round.number:03d}-{run.profile}-frequency.json"
+    return run.round.experiment.folder / "derived" / name
+
+
 @lru_cache(maxsize=8)
-def _evidence(folder: Path, _mtime: int, _size: int) -> Evidence:
+def _evidence(folder: Path, kept: Path, mtime: int, size: int) -> Evidence:
     gate = load_finished(folder)
     fit = fit_published(gate) if gate.profile == "published" else fit_standard(gate)
     at, names = len(gate.outcomes) - 1, gate.layout.columns
     shrunk = shrink(fit.beta[:, at], fit.standard_error[:, at])
     low, high = fit.interval()
-    frequency = _frequency(gate)
+    frequency = _frequency(gate, kept, [mtime, size, RESAMPLES])
     columns = {
         name: Column(
             p_positive=float(shrunk.positive[j]),
@@ -119,11 +126,15 @@ def _evidence(folder: Path, _mtime: int, _size: int) -> Evidence:
         design=facts,
         refit_error=float(np.max(np.abs(fit.beta[:, at] - stored))),
         sd=difference_sd(gate),
+        stamp=(str(folder), mtime, size),
     )
 
 
-def _frequency(gate: FinishedGate) -> dict[str, float]:
-    """Share of resamples that keep each column: as stored by a standard gate, else drawn here."""
+def _frequency(gate: FinishedGate, kept: Path, stamp: list[int]) -> dict[str, float]:
+    """Share of resamples that keep each column: as stored by a standard gate, else drawn once.
+
+    Drawing takes a second for 16 columns and many for 64, so it is kept in the file ``kept``.
+    """
     if gate.profile == "standard":
         rows = read_json(gate.folder / "inference.json")["rows"]
         return {
@@ -131,6 +142,19 @@ def _frequency(gate: FinishedGate) -> dict[str, float]:
             for row in rows
             if "decision_frequency" in row
         }
+    try:
+        stored = read_json(kept)
+        if stored["of"] == stamp:
+            return dict(stored["frequency"])
+    except (InputError, KeyError):
+        pass
+    frequency = _drawn_frequency(gate)
+    with suppress(OSError):  # a folder that only others may write to
+        write_json(kept, {"of": stamp, "frequency": frequency})
+    return frequency
+
+
+def _drawn_frequency(gate: FinishedGate) -> dict[str, float]:
     masks, gains = _published_data(gate)
     drawn = resampled_effects(masks, gains, resamples=RESAMPLES, label=str(gate.folder.name))
     kept = dict.fromkeys(gate.layout.columns, 0)

@@ -127,7 +127,7 @@ def contributions_table(rows: Sequence[Contribution]) -> Table:
         Column("se", _("SE"), "rate"),
         Column("low", _("From"), "effect"),
         Column("high", _("To"), "effect"),
-        Column("status", _("Status")),
+        Column("status", _("Status"), "status"),
         Column("with_n", _("With"), "count"),
         Column("without_n", _("Without"), "count"),
     ]

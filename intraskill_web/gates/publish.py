@@ -48,7 +48,15 @@ def publish_gate(round_: Round, folder: Path, *, run: Path) -> GateRun:
         _contribution(gate, place, row, rows[row["intervention_id"]], titles)
         for place, row in enumerate(contributions["contributions"])
     )
+    _prepare(gate)
     return gate
+
+
+def _prepare(gate: GateRun) -> None:
+    """Have what the page takes longest for drawn before somebody opens it."""
+    from intraskill_web.gates.evidence import evidence_of
+
+    evidence_of(gate)
 
 
 def _contribution(

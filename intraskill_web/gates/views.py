@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -14,9 +18,9 @@ from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Round
 from intraskill_web.experiments.round_view import crumbs
 from intraskill_web.gates import detail, health
-from intraskill_web.gates.evidence import evidence_of
+from intraskill_web.gates.evidence import Evidence, evidence_of
 from intraskill_web.gates.forest import contributions_table, forest
-from intraskill_web.gates.models import GateRun
+from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.panel import difference_drawing
 from intraskill_web.gates.soundness import design_checks
 from intraskill_web.review.panel import panel
@@ -80,20 +84,24 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     checked = [*health.checks(gate, rows), *design_checks(gate, evidence)]
     complete = all(check.ok is not False for check in checked)
     query = {"experiment": name, "round": number}
+    below = SimpleLazyObject(lambda: detail.build(request.GET, gate, rows, evidence))
+    drawn = SimpleLazyObject(lambda: forest(gate, rows, experiment=name))
     scale = ForestScale.holding([e for e in (gate.delta_low, gate.delta_high) if e is not None])
-    deeper = detail.build(request.GET, gate, rows, evidence) if complete else None
     said = panel(Subject(round_.experiment, gate=gate), request.user)
     context = said | {
         "section": "gates",
         "round": round_,
         "gate": gate,
-        "detail": deeper,
+        "detail": below,
+        "complete": complete,
+        "twin": "twin" in request.GET,
+        "body_key": body_key(request, gate, rows, evidence),
         "runs": runs,
         "crumbs": crumbs(round_, (_("Gate"), "")),
         "checks": checked,
         "passed": sum(check.ok is True for check in checked),
         "known": sum(check.ok is not None for check in checked),
-        "forest": forest(gate, rows, experiment=name) if complete else None,
+        "forest": drawn,
         "table": table,
         "masked_n": gate.summary.get("masked_n", gate.observations),
         "bare_n": gate.summary.get("bare_n", gate.observations),
@@ -110,12 +118,32 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
             "checks": [{"key": c.key, "detail": c.detail, "ok": c.ok} for c in checked],
             "contributions": table.data() if complete else [],
             "review": said["review"].data(),
-            **(deeper.data() if deeper else {}),
+            **(below.data() if complete else {}),
         }
 
-    tables = {"evidence": deeper.table, "components": deeper.parts} if deeper else {}
-    chosen = tables.get(request.GET.get("panel", ""), table if complete else None)
+    chosen = table if complete else None
+    if complete and request.GET.get("panel") in ("evidence", "components"):
+        chosen = below.table if request.GET["panel"] == "evidence" else below.parts
     return page(request, "gates/detail.html", context, data, table=chosen)
+
+
+SHOWN = ("rank", "intervention_id", "logical_chunk_id", "title", "operation", "coefficient", "se",
+         "low", "high", "status", "with_n", "without_n")  # fmt: skip
+
+
+def body_key(
+    request: HttpRequest, gate: GateRun, rows: Sequence[Contribution], evidence: Evidence | None
+) -> str:
+    """What the forest and everything below it are made from; equal keys give equal texts."""
+    parts = [
+        get_language(),
+        request.path,
+        sorted(request.GET.items()),
+        [gate.pk, gate.profile, gate.observations, gate.requested, gate.summary],
+        [[getattr(row, name) for name in SHOWN] for row in rows],
+        evidence.stamp if evidence else None,
+    ]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def gate_data(gate: GateRun) -> dict[str, Any]:

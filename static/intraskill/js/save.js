@@ -1,7 +1,7 @@
 // Saves a chart as it stands, with its title and legend, as SVG or PNG: <button data-save="svg"> in a card.
 // Text, fills and inline drawings of the card are copied with their computed looks into one SVG document.
 const NS = "http://www.w3.org/2000/svg";
-const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
+const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity",
   "font-family", "font-size", "font-weight", "text-anchor", "vector-effect", "paint-order"];
 const LEFT_OUT = "footer, button, form, .q, .i, script, [hidden], .sr-only";
 const EDGE = 12;
