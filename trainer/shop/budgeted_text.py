@@ -9,13 +9,13 @@ is longer than ``PAGE_CHARACTERS``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from trainer.shop.navigation import ATTRIBUTES
 from trainer.shop.observation import format_price
-from trainer.shop.text import ABSENT, RowText, check_state, clean, is_product_id, kept_clean
+from trainer.shop.text import ABSENT, ProductTexts, check_state, clean, is_product_id, kept_clean
 
 #: no page is longer: 20 result lines, or one product
 PAGE_CHARACTERS = 6000
@@ -31,56 +31,65 @@ OPTION_CHARACTERS = 900
 AXES_SHOWN = 20
 
 
-def row_text(product: Mapping[str, Any]) -> str:
-    """A product of a result list: its line after the rank."""
-    parts = [
-        product["asin"],
-        cut(clean(product["title"]), TITLE_CHARACTERS),
-        f"￥{_name(product['price']).replace(' to ', '-')}",
-        _name(product["brand"]),
-        _name(product["category"].rsplit("›", 1)[-1]),
-    ]
-    attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
-    return " | ".join([*parts, attributes] if attributes else parts)
+class FreshTexts:
+    """The texts of products, made on the spot."""
+
+    @staticmethod
+    def row(product: Mapping[str, Any]) -> str:
+        parts = [
+            product["asin"],
+            cut(clean(product["title"]), TITLE_CHARACTERS),
+            f"￥{_name(product['price']).replace(' to ', '-')}",
+            _name(product["brand"]),
+            _name(product["category"].rsplit("›", 1)[-1]),
+        ]
+        attributes = join_within(product["key_attributes"], ATTRIBUTE_CHARACTERS)
+        return " | ".join([*parts, attributes] if attributes else parts)
+
+    @staticmethod
+    def facts(product: Mapping[str, Any]) -> str:
+        return (
+            f"品牌 {_name(product['brand'])} | {cut(clean(product['category']), 100)}\n"
+            f"属性：{_attributes(product['key_attributes'])}"
+        )
 
 
-def render(state: Mapping[str, Any], row: RowText = row_text) -> str:
+_FRESH = FreshTexts()
+
+
+def render(state: Mapping[str, Any], texts: ProductTexts = _FRESH) -> str:
     """The text of a page, one trailing newline. Raises ValueError for an impossible state."""
     check_state(state)
-    if state["page_type"] == "search_results":
-        blocks = list(_results(state, row))
-    else:
-        blocks = list(_PAGES[state["page_type"]](state))
+    blocks = list(_PAGES[state["page_type"]](state, texts))
     last_action = state.get("last_action")
     if last_action is not None and not last_action["valid"]:
         blocks.append(f"上次操作无效（{last_action['reason']}）：{clean(last_action['message'])}")
     return "\n".join(blocks) + "\n"
 
 
-def _home(state: Mapping[str, Any]) -> Iterator[str]:
+def _home(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     yield "【搜索首页】可以搜索商品。"
 
 
-def _results(state: Mapping[str, Any], row: RowText) -> Iterator[str]:
+def _results(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     yield (
         f"【搜索结果】“{cut(clean(state['search_text']), ATTRIBUTE_CHARACTERS)}” "
         f"第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项"
     )
     for product in state["products"]:
-        yield f"{product['rank']}. {row(product)}"
+        yield f"{product['rank']}. {texts.row(product)}"
     buttons = [action for action in state["actions"] if not is_product_id(action)]
     known = "，或商品编号" if state["products"] else "；没有找到商品"
     yield f"可点击：{'、'.join(buttons)}{known}"
 
 
-def _detail(state: Mapping[str, Any]) -> Iterator[str]:
+def _detail(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     product = state["product"]
     price = state.get("selected_price")
     shown = f"￥{format_price(price)}（已选规格）" if price is not None else f"￥{product['price']}"
-    title = cut(kept_clean(product["title"]), WHOLE_TITLE_CHARACTERS)
+    title = cut(clean(product["title"]), WHOLE_TITLE_CHARACTERS)
     yield f"【商品详情】{product['asin']} {title}"
-    yield f"{shown} | 品牌 {_name(product['brand'])} | {cut(kept_clean(product['category']), 100)}"
-    yield f"属性：{_attributes(product['key_attributes'])}"
+    yield f"{shown} | {texts.facts(product)}"
     if "hidden_attributes" in state:
         yield f"更多属性：{_attributes(state['hidden_attributes'])}"
     yield from _options(state)
@@ -112,7 +121,7 @@ def _name(text: str) -> str:
     return cut(kept_clean(text), NAME_CHARACTERS)
 
 
-def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
+def _terminal(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     yield "【任务结束】不能再进行任何操作。"
 
 
@@ -138,8 +147,10 @@ def join_within(values: Sequence[str], characters: int, *, separator: str = "；
     return f"{text}{separator}…另有 {left} 项" if left else text
 
 
-_PAGES = {
+_Page = Callable[[Mapping[str, Any], ProductTexts], Iterator[str]]
+_PAGES: Mapping[str, _Page] = {
     "search_home": _home,
+    "search_results": _results,
     "product_detail": _detail,
     "terminal": _terminal,
 }

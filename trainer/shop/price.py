@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -65,16 +65,14 @@ class PriceTable:
     @classmethod
     def of(cls, product: Product) -> PriceTable:
         distinct = {
-            axis: {price for price in prices.values() if _usable(price)}
-            for axis, prices in product.option_prices.items()
+            axis: _distinct(prices.values()) for axis, prices in product.option_prices.items()
         }
-        axes = tuple(axis for axis, prices in distinct.items() if len(prices) > 1)
-        every: set[float | None] = set().union(*distinct.values())
+        axes = tuple([axis for axis, prices in distinct.items() if len(prices) > 1])
         return cls(
             axes=axes,
             prices=product.option_prices[axes[0]] if len(axes) == 1 else {},
-            option_prices=tuple(sorted(price for price in every if price is not None)),
-            listing_prices=tuple(sorted({price for price in product.pricing if _usable(price)})),
+            option_prices=tuple(sorted(set().union(*distinct.values()))),
+            listing_prices=tuple(sorted(_distinct(product.pricing))),
             has_axes=bool(product.options),
         )
 
@@ -110,6 +108,10 @@ class PriceTable:
         wanted = normalise_option(value)
         found = [p for option, p in self.prices.items() if normalise_option(option) == wanted]
         return found[-1] if found else None
+
+
+def _distinct(prices: Iterable[float | None]) -> set[float]:
+    return {price for price in set(prices) if price is not None and _usable(price)}
 
 
 def _usable(price: float | None) -> bool:

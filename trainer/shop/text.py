@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from trainer.shop.observation import PRIVATE_KEYS, format_price
 
@@ -18,7 +18,7 @@ def clean(value: str) -> str:
     return " ".join(value.split()) or ABSENT
 
 
-#: ``clean`` for the catalogue's own texts, which come again on every page; never for an agent's
+#: ``clean`` for axes and values, which come again on every click; never for an agent's texts
 kept_clean = lru_cache(maxsize=1 << 15)(clean)
 
 
@@ -27,34 +27,49 @@ def is_product_id(value: str) -> bool:
     return len(value) == 12 and value.isascii() and value.isdigit()
 
 
-#: how one product of a result list reads, without its rank
-RowText = Callable[[Mapping[str, Any]], str]
+class ProductTexts(Protocol):
+    """How products read: made on the spot, or kept by a world, since every page shows them."""
+
+    def row(self, product: Mapping[str, Any]) -> str:
+        """A product of a result list, without its rank."""
+        ...
+
+    def facts(self, product: Mapping[str, Any]) -> str:
+        """What stands under the price on a product's own page, apart from its options."""
+        ...
 
 
-def row_text(product: Mapping[str, Any]) -> str:
-    """A product of a result list: its lines after the rank."""
-    lines = [
-        clean(product["title"]),
-        f"   ASIN：{product['asin']}",
-        f"   价格：{clean(product['price'])}",
-        f"   品牌：{clean(product['brand'])}",
-        f"   类别：{clean(product['category'])}",
-    ]
-    if product["key_attributes"]:
-        lines.append(f"   关键属性：{_joined(product['key_attributes'])}")
-    return "\n".join(lines)
+class FreshTexts:
+    """The texts of products, made on the spot."""
+
+    @staticmethod
+    def row(product: Mapping[str, Any]) -> str:
+        lines = [
+            clean(product["title"]),
+            f"   ASIN：{product['asin']}",
+            f"   价格：{clean(product['price'])}",
+            f"   品牌：{clean(product['brand'])}",
+            f"   类别：{clean(product['category'])}",
+        ]
+        if product["key_attributes"]:
+            lines.append(f"   关键属性：{_joined(product['key_attributes'])}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def facts(product: Mapping[str, Any]) -> str:
+        return (
+            f"- 品牌：{clean(product['brand'])}\n- 类别：{clean(product['category'])}\n"
+            f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
+        )
 
 
-def render(state: Mapping[str, Any], row: RowText = row_text) -> str:
-    """The text of a page. Raises ValueError for a state that no shop page can have.
+_FRESH = FreshTexts()
 
-    ``row`` lets a world keep the texts of its products.
-    """
+
+def render(state: Mapping[str, Any], texts: ProductTexts = _FRESH) -> str:
+    """The text of a page. Raises ValueError for a state that no shop page can have."""
     check_state(state)
-    if state["page_type"] == "search_results":
-        lines = list(_results(state, row))
-    else:
-        lines = list(_PAGES[state["page_type"]](state))
+    lines = list(_PAGES[state["page_type"]](state, texts))
     if "last_action" in state:
         lines += ["", *_last_action(state["last_action"])]
     lines += ["", "页面能力："]
@@ -66,29 +81,27 @@ def check_state(state: Mapping[str, Any]) -> None:
     """Refuse private fields, unknown pages and results that differ from the clickable ids."""
     if not PRIVATE_KEYS.isdisjoint(state):
         raise ValueError(f"private fields in an observation: {PRIVATE_KEYS & set(state)}")
-    if state.get("page_type") == "search_results":
+    page_type = state.get("page_type")
+    if page_type == "search_results":
         _check_products(state)
-    elif state.get("page_type") not in _PAGES:
-        raise ValueError(f"unknown page type {state.get('page_type')!r}")
+    elif page_type not in _PAGES:
+        raise ValueError(f"unknown page type {page_type!r}")
 
 
-def _home(state: Mapping[str, Any]) -> Iterator[str]:
+def _home(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     yield "页面：搜索首页"
 
 
-def _results(state: Mapping[str, Any], row: RowText) -> Iterator[str]:
-    yield "页面：搜索结果"
-    yield f"搜索词：{clean(state['search_text'])}"
-    yield (
+def _results(state: Mapping[str, Any], texts: ProductTexts) -> list[str]:
+    row = texts.row
+    products = state["products"]
+    return [
+        f"页面：搜索结果\n搜索词：{clean(state['search_text'])}\n"
         f"结果：第 {state['page']}/{state['total_pages']} 页，共 {state['total_results']} 项，"
-        f"当前显示排名 {state['rank_start']}-{state['rank_end']}"
-    )
-    yield ""
-    yield "商品列表："
-    if not state["products"]:
-        yield "（本页没有商品）"
-    for product in state["products"]:
-        yield f"{product['rank']}. {row(product)}"
+        f"当前显示排名 {state['rank_start']}-{state['rank_end']}\n\n商品列表：",
+        *[f"{product['rank']}. {row(product)}" for product in products],
+        *(() if products else ("（本页没有商品）",)),
+    ]
 
 
 def _check_products(state: Mapping[str, Any]) -> None:
@@ -100,18 +113,16 @@ def _check_products(state: Mapping[str, Any]) -> None:
 
 
 def _joined(values: Iterable[str]) -> str:
-    return "；".join(map(kept_clean, values))
+    return "；".join(map(clean, values))
 
 
-def _detail(state: Mapping[str, Any]) -> Iterator[str]:
+def _detail(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     product = state["product"]
     price = state.get("selected_price")
-    shown = kept_clean(product["price"]) if price is None else format_price(price)
+    shown = clean(product["price"]) if price is None else format_price(price)
     yield (
-        f"页面：商品详情\n商品：\n- 标题：{kept_clean(product['title'])}\n"
-        f"- ASIN：{product['asin']}\n- 价格：{shown}\n"
-        f"- 品牌：{kept_clean(product['brand'])}\n- 类别：{kept_clean(product['category'])}\n"
-        f"- 关键属性：{_joined(product['key_attributes']) or ABSENT}"
+        f"页面：商品详情\n商品：\n- 标题：{clean(product['title'])}\n"
+        f"- ASIN：{product['asin']}\n- 价格：{shown}\n{texts.facts(product)}"
     )
     if "hidden_attributes" in state:
         yield f"- 更多属性：{_joined(state['hidden_attributes']) or ABSENT}"
@@ -131,7 +142,7 @@ def _detail(state: Mapping[str, Any]) -> Iterator[str]:
         yield "规格状态：已全部选择，可以购买"
 
 
-def _terminal(state: Mapping[str, Any]) -> Iterator[str]:
+def _terminal(state: Mapping[str, Any], texts: ProductTexts) -> Iterator[str]:
     yield "页面：任务已终止"
     yield "任务已经结束，不能再进行任何操作。"
 
@@ -156,8 +167,10 @@ def _bullet(action: str) -> str:
     return f"- {clean(action)}"
 
 
-_PAGES = {
+_Page = Callable[[Mapping[str, Any], ProductTexts], Iterable[str]]
+_PAGES: Mapping[str, _Page] = {
     "search_home": _home,
+    "search_results": _results,
     "product_detail": _detail,
     "terminal": _terminal,
 }

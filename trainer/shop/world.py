@@ -7,33 +7,24 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from trainer.errors import InputError
-from trainer.shop import budgeted_text, observation, text
+from trainer.shop import observation
 from trainer.shop.catalogue import Catalogue
 from trainer.shop.language import WordLanguage
 from trainer.shop.pages import ProductPage
 from trainer.shop.price import PriceResolution
 from trainer.shop.profiles import ShopProfile, profile_named
+from trainer.shop.renderers import RENDERERS, KeptTexts
 from trainer.shop.splits import checked_splits
 from trainer.shop.sponsored import SponsoredPlaces
 from trainer.shop.terms import term_extractor
 from trainer.shop.tokens import tokenise
 from trainer.shop.types import Notice, Product, Task
 
-
-class _Text(Protocol):
-    """A module that renders pages."""
-
-    def render(self, state: Mapping[str, Any], row: text.RowText) -> str: ...
-    def row_text(self, product: Mapping[str, Any]) -> str: ...
-
-
 #: queries of more tokens are never repeated, but would fill the cache with megabytes
 _MOST_KEPT = 200
-
-_TEXTS: Mapping[str, _Text] = {"published": text, "budgeted": budgeted_text}
 
 
 class World:
@@ -56,7 +47,7 @@ class World:
         #: what the loader found useless in the data
         self.notices = tuple(notices)
         self.type_terms = term_extractor(profile.type_terms)
-        self._text = _TEXTS[profile.renderer]
+        self._renderer = RENDERERS[profile.renderer]
         self._splits = dict(splits)
         self.page = lru_cache(maxsize=4096)(self._page)
         # Result pages show twenty products each: their summaries and texts are made once, here.
@@ -64,11 +55,7 @@ class World:
             asin: observation.summary(product, profile)
             for asin, product in catalogue.products.items()
         }
-        self._rows = (
-            {}
-            if language
-            else {asin: self._text.row_text(row) for asin, row in self._summaries.items()}
-        )
+        self._texts = KeptTexts(self._renderer.fresh, {} if language else self._summaries)
         self._sponsored = (
             SponsoredPlaces(
                 catalogue.products.values(),
@@ -144,10 +131,7 @@ class World:
         """The observation text of a page."""
         if self.language is not None:
             return self.language.render(state)
-        return self._text.render(state, self._row)
-
-    def _row(self, product: Mapping[str, Any]) -> str:
-        return self._rows[product["asin"]]
+        return self._renderer.render(state, self._texts)
 
     def purchase_record(
         self, product: Product, selected: Mapping[str, str], resolution: PriceResolution
