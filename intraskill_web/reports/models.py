@@ -71,3 +71,63 @@ class Export(models.Model):
     def percent(self) -> int:
         """Whole per cent done."""
         return 100 * self.done // self.total if self.total else 0
+
+
+ORDER_STATES = [
+    ("planned", _("planned")),
+    ("requested", _("requested")),
+    ("running", _("running")),
+    ("stopping", _("stopping")),
+    ("stopped", _("stopped")),
+    ("succeeded", _("succeeded")),
+    ("failed", _("failed")),
+]
+
+
+class EvaluationOrder(models.Model):
+    """An evaluation that somebody asked for: arms of checkpoint × bank on one split.
+
+    Its files lie under ``orders/<name>/<arm>`` of the run and are read by analyses only: nothing of
+    an order reaches training, the analyst or a gate. Running again goes on where the files end.
+    """
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="orders")
+    name = models.SlugField(max_length=40)
+    split = models.CharField(max_length=8)
+    arms = models.JSONField(default=list)  # {name, step, bank, checkpoint, skillbank}
+    limit = models.PositiveIntegerField(null=True, blank=True)  # first tasks; empty: all
+    repeats = models.PositiveIntegerField(default=1)
+    reason = models.CharField(max_length=300, blank=True)  # asked for when the split is test
+    state = models.CharField(max_length=12, choices=ORDER_STATES, default="planned")
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    message = models.CharField(max_length=300, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "name"], name="order_name_once")
+        ]
+        verbose_name = _("evaluation order")
+        verbose_name_plural = _("evaluation orders")
+
+    def __str__(self) -> str:
+        return f"{self.experiment.name} / {self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """Where its evaluations lie."""
+        return self.experiment.folder / "orders" / self.name
+
+    @property
+    def percent(self) -> int:
+        """Whole per cent done."""
+        return min(100, 100 * self.done // self.total) if self.total else 0

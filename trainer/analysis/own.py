@@ -44,6 +44,7 @@ def analyse(reader: Reader, name: str) -> Material:
     evaluations = Evaluations(reader, found.banks, found.steps, traces)
     for folder in folders:
         evaluations.add_round(int(folder[-3:]), folder)
+    evaluations.add_orders()
     populations = evaluations.populations()
     populations += [
         training_population(folder, int(folder[-3:]), episodes)
@@ -55,7 +56,7 @@ def analyse(reader: Reader, name: str) -> Material:
         schema_version=SCHEMA,
         name=name,
         kind="own",
-        seed=config["seed"],
+        seed=config.get("seed"),
         rounds=found.rounds,
         gates=found.gates,
         coefficients=found.coefficients,

@@ -69,7 +69,6 @@ class Evaluations:
                 step=0,
                 number=None,
             )
-            self._orders()
         self._add(
             f"{folder}/validate/bare",
             f"val_{step}",
@@ -107,8 +106,8 @@ class Evaluations:
         """The behaviour of every evaluation, in order."""
         return list(self._populations)
 
-    def _orders(self) -> None:
-        """What evaluation orders played on the test split."""
+    def add_orders(self) -> None:
+        """What evaluation orders played; a condition that was ordered replaces the round's own."""
         root = self.reader.root / "orders"
         for path in sorted(root.glob("*/*/summary.json")):
             arm = path.parent.name

@@ -1,0 +1,128 @@
+"""Evaluation orders of an experiment: plan, confirm, run, stop, resume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Count, Max
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from intraskill_web.core import live
+from intraskill_web.core.access import may_operate
+from intraskill_web.core.roles import OPERATE
+from intraskill_web.core.twin import page
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.reports import orders
+from intraskill_web.reports.models import EvaluationOrder
+from trainer.errors import InputError
+
+ACTIVE = ("requested", "running", "stopping")
+
+
+@require_safe
+def order_list(request: HttpRequest, name: str) -> HttpResponse:
+    """Every order of an experiment and the form for a new one."""
+    experiment = get_object_or_404(Experiment, name=name)
+    rows = EvaluationOrder.objects.filter(experiment=experiment).select_related("owner")
+    facts = rows.aggregate(Max("updated_at"), Count("id"))
+    tag = live.etag(request, facts.values())
+    if answer := live.unchanged(request, tag):
+        return answer
+    shown = list(rows[:50])
+    active = any(row.state in ACTIVE for row in shown)
+    context = {
+        "section": "experiments",
+        "experiment": experiment,
+        "crumbs": [
+            (_("Experiments"), reverse("experiments:list")),
+            (experiment.name, reverse("experiments:detail", args=[experiment.name])),
+            (_("Evaluations"), ""),
+        ],
+        "orders": shown,
+        "checkpoints": orders.checkpoints(experiment),
+        "banks": orders.banks(experiment),
+        "playable": experiment.engine == "local" and "imported" not in experiment.config,
+        "polling": live.is_poll(request),
+        "etag": tag,
+        "active": active,
+        "may_operate": may_operate(request.user),
+    }
+    template = "reports/_orders_live.html" if live.is_poll(request) else "reports/orders.html"
+    response = page(request, template, context, lambda: {"orders": [_data(row) for row in shown]})
+    return live.finish(response, tag, active=active)
+
+
+def _data(row: EvaluationOrder) -> dict[str, Any]:
+    return {
+        "name": row.name, "split": row.split, "state": row.state, "done": row.done,
+        "total": row.total, "arms": row.arms, "limit": row.limit, "repeats": row.repeats,
+        "reason": row.reason, "error": row.error, "created_at": row.created_at,
+    }  # fmt: skip
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def plan(request: HttpRequest, name: str) -> HttpResponse:
+    """Write an order down; it is played when it is confirmed."""
+    experiment = get_object_or_404(Experiment, name=name)
+    try:
+        if request.POST.get("preset") == "four":
+            arms = orders.four_conditions(experiment)
+        else:
+            arms = [orders.chosen_arm(experiment, request.POST.get("checkpoint", ""),
+                                      request.POST.get("bank", ""))]  # fmt: skip
+        orders.plan_order(
+            experiment,
+            arms,
+            split=request.POST.get("split", ""),
+            limit=_number(request.POST.get("limit", ""), "limit"),
+            repeats=_number(request.POST.get("repeats", ""), "repeats") or 1,
+            actor=request.user if request.user.is_authenticated else None,
+        )
+    except InputError as error:
+        messages.error(request, error.reason)
+    return redirect("reports:orders", name=name)
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def run(request: HttpRequest, name: str, order: str) -> HttpResponse:
+    """Play an order, or go on with it."""
+    found = get_object_or_404(EvaluationOrder, experiment__name=name, name=order)
+    try:
+        orders.run_order(
+            found,
+            actor=request.user if request.user.is_authenticated else None,
+            confirmed_name=request.POST.get("confirm", ""),
+            reason=request.POST.get("reason", ""),
+        )
+    except InputError as error:
+        messages.error(request, error.reason)
+    return redirect("reports:orders", name=name)
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def stop(request: HttpRequest, name: str, order: str) -> HttpResponse:
+    """Stop an order; what it played stays."""
+    found = get_object_or_404(EvaluationOrder, experiment__name=name, name=order)
+    try:
+        orders.stop_order(found, actor=request.user if request.user.is_authenticated else None)
+    except InputError as error:
+        messages.error(request, error.reason)
+    return redirect("reports:orders", name=name)
+
+
+def _number(text: str, field: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InputError(_("must be a whole number"), field=field, value=text) from error
