@@ -21,7 +21,14 @@ class ProductPage:
     shown_options: Mapping[str, list[str]]
 
     @classmethod
-    def of(cls, product: Product, summary: dict[str, Any], *, values_shown: int) -> ProductPage:
+    def of(
+        cls,
+        product: Product,
+        summary: dict[str, Any],
+        prices: PriceTable,
+        *,
+        values_shown: int,
+    ) -> ProductPage:
         """Two options with one label collapse into the first."""
         choices: dict[str, tuple[str, str]] = {}
         for axis, values in product.options.items():
@@ -30,7 +37,7 @@ class ProductPage:
         return cls(
             product=product,
             summary=summary,
-            prices=PriceTable.of(product),
+            prices=prices,
             choices=choices,
             shown_options={axis: list(v[:values_shown]) for axis, v in product.options.items()},
         )

@@ -14,7 +14,7 @@ from trainer.shop import observation
 from trainer.shop.catalogue import Catalogue
 from trainer.shop.language import WordLanguage
 from trainer.shop.pages import ProductPage
-from trainer.shop.price import PriceResolution
+from trainer.shop.price import PriceResolution, PriceTable
 from trainer.shop.profiles import ShopProfile, profile_named
 from trainer.shop.renderers import RENDERERS, KeptTexts
 from trainer.shop.splits import checked_splits
@@ -50,10 +50,13 @@ class World:
         self._renderer = RENDERERS[profile.renderer]
         self._splits = dict(splits)
         self.page = lru_cache(maxsize=4096)(self._page)
-        # Result pages show twenty products each: their summaries and texts are made once, here.
+        # Every page shows products: their summaries, texts and prices are made once, here.
         self._summaries = {
             asin: observation.summary(product, profile)
             for asin, product in catalogue.products.items()
+        }
+        self._prices = {
+            asin: PriceTable.of(product) for asin, product in catalogue.products.items()
         }
         self._texts = KeptTexts(self._renderer.fresh, {} if language else self._summaries)
         self._sponsored = (
@@ -114,6 +117,7 @@ class World:
         return ProductPage.of(
             self.catalogue.products[asin],
             self.summary(asin),
+            self._prices[asin],
             values_shown=self.profile.values_shown_per_axis,
         )
 
