@@ -23,10 +23,12 @@ from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import chunk_term, persona_term
 from intraskill_web.episodes.terms import Terms
 from intraskill_web.episodes.words import Words
+from trainer.analysis.behaviour import METRICS
 from trainer.shop.types import REWARD_PARTS
 
 CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
 RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
+BEHAVIOUR = re.compile(r"(\w+):(.+)")
 YES_NO = {"yes": gettext_lazy("yes"), "no": gettext_lazy("no")}
 
 
@@ -145,6 +147,14 @@ def _without_chunk(value: str) -> Q:
     return ~Q(skill_text__contains=quoted)
 
 
+def _behaviour(value: str) -> Q:
+    """``searches:2..4``: a behaviour metric in a range."""
+    match = BEHAVIOUR.fullmatch(value)
+    if match is None or match[1] not in METRICS:
+        raise FilterError(gettext("%(value)s is not like searches:2..4") % {"value": value[:80]})
+    return _range(f"behaviour__{match[1]}")(match[2])
+
+
 def _persona(value: str) -> Terms:
     if "=" not in value:
         raise FilterError(gettext("%(value)s is not like brand=tarn") % {"value": value[:80]})
@@ -187,6 +197,7 @@ _LIST = [
     Parameter("tokens", _("tokens"), _range("tokens")),
     Parameter("errors", _("protocol errors"), _at_least("protocol_errors")),
     Parameter("invalid", _("invalid actions"), _at_least("invalid_actions")),
+    Parameter("behaviour", _("behaviour"), _behaviour),
     Parameter("category", _("category"), _equals("category")),
     Parameter("persona", _("persona"), _no_condition, terms=_persona),
     Parameter("checkpoint", _("checkpoint"), _equals("checkpoint")),

@@ -79,6 +79,7 @@ class Episode(models.Model):
     checkpoint = models.CharField(max_length=80, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     duration_ms = models.FloatField(null=True, blank=True)
+    behaviour = models.JSONField(default=dict, blank=True)  # by metric, gate-analysis.md §14.1
     path = models.CharField(max_length=300)  # of the trace file, in the experiment's folder
     line = models.PositiveIntegerField()  # of the trace in that file, from 0
     pack = models.PositiveIntegerField(null=True, blank=True)  # none: only the trace file

@@ -87,8 +87,8 @@ def _ids(count: int) -> int:
 def _stored(values: Mapping[str, Any], name: str, row_id: int) -> Any:
     if name == "id":
         return row_id
-    if name == "skill_ids":
-        return json.dumps(values[name])
+    if name in ("skill_ids", "behaviour"):
+        return json.dumps(values.get(name, {}))
     if name == "started_at" and values.get(name) is not None and connection.vendor == "sqlite":
         return connection.ops.adapt_datetimefield_value(values[name])
     if name in ("body_at", "body_size"):

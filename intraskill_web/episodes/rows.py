@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from intraskill_web.episodes.shop_pages import mapping, number, sequence
+from trainer.analysis.behaviour import behaviour
 from trainer.errors import InputError
 from trainer.reading import Node
 from trainer.rollout.traces import SCHEMA, score
@@ -73,6 +74,7 @@ def episode_values(
         "checkpoint": cut(_checkpoint(trace), 80),
         "started_at": _moment(trace.get("started_at")),
         "duration_ms": number(trace.get("duration_ms")),
+        "behaviour": _behaviour(trace),
     }
     values["outcome"] = outcome_of(values)
     if group is not None:
@@ -176,6 +178,15 @@ def _category(steps: list[Mapping[str, Any]], final: Mapping[str, Any]) -> objec
         if category:
             return category
     return ""
+
+
+def _behaviour(trace: Mapping[str, Any]) -> dict[str, float]:
+    """The behaviour metrics that have a value; none where a trace is too odd to be walked."""
+    try:
+        values = behaviour(trace).values
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _checkpoint(trace: Mapping[str, Any]) -> object:

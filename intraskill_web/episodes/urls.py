@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.episodes import export, files, replay, saved, views
+from intraskill_web.episodes import behaviour, export, files, replay, saved, views
 
 app_name = "episodes"
 urlpatterns: list[URLPattern] = [
@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("episodes/<int:pk>/tokens/", views.episode_tokens, name="tokens"),
     path("episodes/<int:pk>/replay/", replay.replay, name="replay"),
     path("episodes/export.<str:kind>", export.export, name="export"),
+    path("episodes/behaviour/", behaviour.behaviour, name="behaviour"),
     path("episodes/files/", files.files, name="files"),
     path("episodes/saved/", saved.save, name="save"),
     path("episodes/saved/<int:pk>/forget/", saved.forget, name="forget"),

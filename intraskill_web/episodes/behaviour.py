@@ -1,0 +1,155 @@
+"""The behaviour explorer: a metric by cohort, over exactly the episodes of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from intraskill_web.core.tables import Column, Table
+from intraskill_web.core.twin import page
+from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
+from intraskill_web.episodes.filters import PARAMETERS, EpisodeFilter
+from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.search import hit_in
+from trainer.analysis.behaviour import METRICS
+
+MOST = 20_000  # episodes of one page, the newest
+SECONDS = 3.0
+# cohort → column, and the parameter of the list that asks for one
+COHORTS = {
+    "round": ("round__number", "round", gettext_lazy("round")),
+    "purpose": ("purpose", "purpose", gettext_lazy("purpose")),
+    "step": ("step", "step", gettext_lazy("step")),
+    "treatment": ("treatment_mode", "treatment", gettext_lazy("treatment")),
+    "outcome": ("outcome", "outcome", gettext_lazy("outcome")),
+    "checkpoint": ("checkpoint", "checkpoint", gettext_lazy("checkpoint")),
+    "experiment": ("experiment__name", "experiment", gettext_lazy("experiment")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCohort:
+    """A cohort with its name in words and the list of its episodes."""
+
+    cohort: Cohort
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBin:
+    """A bin of the distribution with its share of the fullest and the list of its episodes."""
+
+    bin: Bin
+    share: float
+    address: str
+
+
+@require_safe
+def behaviour(request: HttpRequest) -> HttpResponse:
+    """One metric of the episodes that a filter finds, by cohort."""
+    filter_ = EpisodeFilter.of(request.GET)
+    metric = request.GET.get("metric", "")
+    metric = metric if metric in METRICS else "model_steps"
+    by = request.GET.get("by", "")
+    by = by if by in COHORTS else "round"
+    column, parameter, _label = COHORTS[by]
+    rows, slow = _rows(filter_, column, metric)
+    found, shared = cohorts((str(name), task, value) for name, task, value in rows)
+    if by in ("round", "step"):
+        found.sort(key=lambda c: (not c.name.isdigit(), int(c.name) if c.name.isdigit() else 0))
+    values = [value for _name, _task, value in rows]
+    fullest = max((b.count for b in bins(values)), default=1)
+    shown = [
+        ShownCohort(c, PARAMETERS[parameter].show(c.name), _list(filter_, **{parameter: c.name}))
+        for c in found
+    ]
+    distribution = [
+        ShownBin(
+            b,
+            b.count / max(1, fullest),
+            _list(filter_, behaviour=f"{metric}:{b.low!r}..{b.high!r}"),
+        )
+        for b in bins(values)
+    ]
+    context = {
+        "section": "episodes",
+        "filter": filter_,
+        "chips": list(filter_.chips()),
+        "query": filter_.query(),
+        "metric": metric,
+        "metrics": METRICS,
+        "by": by,
+        "cohort_names": [(key, str(label)) for key, (_c, _p, label) in COHORTS.items()],
+        "cohorts": shown,
+        "shared": shared,
+        "bins": distribution,
+        "n": len(rows),
+        "capped": len(rows) >= MOST,
+        "slow": slow,
+    }
+    table = _table([_flat(item.cohort) for item in shown])
+    data = {"metric": metric, "by": by, "n": len(rows), "shared_tasks": shared,
+            "cohorts": table.data()}  # fmt: skip
+    return page(request, "episodes/behaviour.html", context, lambda: data, table=table)
+
+
+def _rows(
+    filter_: EpisodeFilter, column: str, metric: str
+) -> tuple[list[tuple[Any, int, float]], bool]:
+    """Cohort, task and value of the newest scored episodes that have one; whether time was over."""
+    rows = filter_.apply(Episode.objects.filter(scored=True)).order_by("-pk")
+    try:
+        with limited(SECONDS):
+            if filter_.words:
+                rows = rows.filter(pk__in=_holding(filter_))
+            found = rows.values_list(column, "task_id", f"behaviour__{metric}")[:MOST]
+            return [(n, t, float(v)) for n, t, v in found if isinstance(v, int | float)], False
+    except TooSlow:
+        return [], True
+
+
+def _holding(filter_: EpisodeFilter) -> list[int]:
+    """The newest candidates that hold the words; a page reads a thousand at most."""
+    rows = filter_.apply(Episode.objects.select_related("experiment")).order_by("-pk")[:1000]
+    return [row.pk for row in rows if hit_in(row, filter_.words) is not None]
+
+
+def _list(filter_: EpisodeFilter, **more: str) -> str:
+    values = {**filter_.values, **more}
+    return reverse("episodes:list") + "?" + urlencode({k: v for k, v in values.items() if v})
+
+
+def _flat(cohort: Cohort) -> dict[str, Any]:
+    standard = cohort.standardised
+    return {
+        "cohort": cohort.name,
+        "n": cohort.described.n,
+        "mean": cohort.described.mean,
+        "low": cohort.described.low,
+        "high": cohort.described.high,
+        "median": cohort.median,
+        "p90": cohort.p90,
+        "tasks": standard.n if standard else None,
+        "standardised_mean": standard.mean if standard else None,
+        "standardised_low": standard.low if standard else None,
+        "standardised_high": standard.high if standard else None,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    names = {
+        "cohort": _("cohort"), "n": "n", "mean": _("mean"), "low": "low", "high": "high",
+        "median": _("median"), "p90": "p90", "tasks": _("tasks"),
+        "standardised_mean": _("task-standardised"), "standardised_low": "low",
+        "standardised_high": "high",
+    }  # fmt: skip
+    return Table("behaviour", [Column(key, label) for key, label in names.items()], rows)

@@ -1,0 +1,96 @@
+"""Behaviour by cohort: counts lead to their episodes; same tasks are told from all tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intraskill_web.episodes.cohorts import BINS, bins, cohorts
+from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.prepare import prepare
+from intraskill_web.episodes.publish import publish
+from intraskill_web.experiments.models import Experiment
+from tests.web.traces import make_trace
+
+
+def test_descriptive_and_task_standardised_means_differ_when_the_tasks_do() -> None:
+    """Cohort b played a harder task more often; on the same tasks it needs fewer turns."""
+    rows = [
+        ("a", 1, 4.0),
+        ("a", 2, 10.0),
+        ("b", 1, 3.0),
+        ("b", 2, 9.0),
+        ("b", 2, 9.0),
+        ("b", 3, 20.0),
+    ]
+    (a, b), shared = cohorts(rows)
+    assert shared == 2
+    assert (a.described.n, a.described.mean) == (2, 7.0)
+    assert (b.described.n, b.described.mean) == (4, 10.25)
+    assert a.standardised is not None and b.standardised is not None
+    assert (a.standardised.n, a.standardised.mean, b.standardised.mean) == (2, 7.0, 6.0)
+    assert (a.median, round(b.p90, 6)) == (7.0, 16.7)
+
+
+def test_one_cohort_has_nothing_to_be_standardised_against() -> None:
+    [only], shared = cohorts([("a", 1, 4.0), ("a", 2, 5.0)])
+    assert (only.standardised, shared) == (None, 0)
+
+
+@given(st.lists(st.floats(0, 1e6, allow_nan=False) | st.integers(0, 30), max_size=60))
+def test_bins_hold_every_value_once(values: list[float]) -> None:
+    made = bins(values)
+    assert sum(b.count for b in made) == len(values)
+    assert len(made) <= BINS
+
+
+@pytest.fixture
+def played(db: None, home: Path) -> Experiment:
+    """Two experiments' worth of searches: six episodes, one search each; task 0 twice."""
+    experiment = Experiment.objects.create(name="played")
+    prepared = []
+    for number in range(6):
+        trace = make_trace(f"e{number}", number % 3, number // 3, [], success=number % 2 == 0)
+        line = json.dumps(trace).encode()
+        entry = prepare(line, purpose="bare" if number < 3 else "full", arm="", groups={})
+        entry.values["line"] = number
+        prepared.append(entry)
+    publish(prepared, {"experiment_id": experiment.pk, "round_id": None, "path": "f"})
+    return experiment
+
+
+def test_the_metrics_of_the_specification_are_counted_on_reading(played: Experiment) -> None:
+    values = Episode.objects.order_by("pk")[0].behaviour
+    assert (values["model_steps"], values["searches"], values["product_opens"]) == (4, 1, 1)
+    assert (values["option_selections"], values["tokens_per_turn"]) == (1, 4.0)
+
+
+def test_every_count_opens_exactly_its_episodes(played: Experiment, viewer_client: Client) -> None:
+    answer = viewer_client.get("/episodes/behaviour/?metric=searches&by=purpose")
+    assert answer.status_code == 200
+    text = " ".join(answer.content.decode().split())
+    assert 'href="/episodes/?purpose=bare">3</a>' in text
+    assert "Task-standardised: on the 3 tasks of all cohorts" in text
+    assert 'href="/episodes/?behaviour=searches%3A1..1">6</a>' in text
+    found = viewer_client.get("/episodes/?behaviour=searches%3A1..1&format=json").json()
+    assert found["total"] == 6
+    assert viewer_client.get("/episodes/?behaviour=searches:2..&format=json").json()["total"] == 0
+    data = viewer_client.get("/episodes/behaviour/?metric=searches&by=purpose&format=json").json()
+    assert (data["n"], data["shared_tasks"], len(data["cohorts"])) == (6, 3, 2)
+
+
+@pytest.mark.parametrize("query", ["metric=none&by=none", "q=tarn", "behaviour=x:1", "step=three"])
+def test_odd_requests_are_answered(played: Experiment, viewer_client: Client, query: str) -> None:
+    assert viewer_client.get(f"/episodes/behaviour/?{query}").status_code == 200
+
+
+def test_a_trace_too_odd_to_be_walked_has_no_behaviour(db: None, home: Path) -> None:
+    trace = make_trace("odd", 1, 0, [])
+    trace["steps"][0]["environment"] = [1]
+    entry = prepare(json.dumps(trace).encode(), purpose="bare", arm="bare", groups={})
+    assert entry.values["behaviour"] == {}
