@@ -26,10 +26,10 @@ def planned_episodes(kind: str, config: Mapping[str, Any]) -> int | None:
 def _gate(gate: Mapping[str, Any], bare_tasks: int | None) -> int | None:
     if gate.get("mode", "test") != "test":
         return 0
-    tasks = gate.get("tasks") or bare_tasks
+    tasks: int | None = gate.get("tasks") or bare_tasks
     if tasks is None or gate.get("profile") == "published":
         return tasks
-    aside = gate.get("standard", {}).get("confirm_tasks", 0)
+    aside: int = gate.get("standard", {}).get("confirm_tasks", 0)
     return MASKED_PER_TASK * max(0, tasks - aside) + len(ARMS) * aside
 
 

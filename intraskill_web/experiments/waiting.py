@@ -48,14 +48,14 @@ def _unplaced(attempt: Attempt, hosts: Sequence[Host]) -> str:
         return _host_is_missing(wanted) if wanted else _("No worker is up")
     if not allowed[0].is_up:
         return _host_is_down(allowed[0])
-    holders = [host for host in allowed if host.lease is not None]
+    holders = [(host, host.lease) for host in allowed if host.lease is not None]
     if len(holders) < len(allowed):
         return _("A worker takes it next")
-    first = holders[0]
+    first, holder = holders[0]
     words = {
         "host": first.name,
-        "what": first.lease.stage.get_kind_display(),
-        "experiment": first.lease.stage.round.experiment.name,
+        "what": holder.stage.get_kind_display(),
+        "experiment": holder.stage.round.experiment.name,
     }
     if len(holders) == 1:
         return _("Waits for the GPUs of %(host)s: %(what)s of %(experiment)s holds them") % words

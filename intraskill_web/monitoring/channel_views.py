@@ -21,6 +21,7 @@ from intraskill_web.core.twin import json_response, page
 from intraskill_web.monitoring.forms import ChannelForm
 from intraskill_web.monitoring.models import Channel, Delivery
 from intraskill_web.monitoring.notify import outbox, signature
+from intraskill_web.monitoring.notify.message import words_of
 from intraskill_web.monitoring.notify.send import mail_problem
 
 KINDS = ("email", "webhook")
@@ -40,7 +41,7 @@ def channels(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "inbox",
         "channels": listed,
-        "deliveries": sent,
+        "deliveries": [(d, words_of(d.event).title.rstrip(":：") if d.event else "") for d in sent],
         "mail_problem": mail_problem(),
         "operate": may_operate(request.user),
         "crumbs": _crumbs(),

@@ -44,7 +44,9 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "show": show,
         "shows": [(key, labels[key]) for key in SHOWS],
         "older": older,
-        "ids": ",".join(str(row["event"].pk) for row in rows if not row["event"].seen),
+        "ids": ",".join(
+            str(event.pk) for event in listed[:PAGE] if not getattr(event, "seen", False)
+        ),
     }
     return page(
         request,

@@ -23,7 +23,7 @@ APP, CODENAME = OPERATE.split(".")
 class ReaderBackend(ModelBackend):
     """Django's backend; its users carry ``operates`` and ``unread_signals``."""
 
-    def get_user(self, user_id: Any) -> User | None:  # type: ignore[override]
+    def get_user(self, user_id: Any) -> User | None:
         """The user of a session, or None when there is none or it must not log in."""
         for user in User.objects.raw(*READER.sql(user_id=user_id)):
             return user if self.user_can_authenticate(user) else None

@@ -79,6 +79,8 @@ async def _post(delivery: Delivery, message: Message) -> str:
             said = (await answer.content.read(ANSWER_BYTES)).decode("utf-8", errors="replace")
     except TimeoutError as error:
         raise NotSent(f"no answer within {TIMEOUT_S:g} s") from error
+    except aiohttp.ClientConnectorError as error:
+        raise NotSent(f"cannot connect: {error.strerror or error.os_error}") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise NotSent(_reason(error)) from error
     if not 200 <= answer.status < 300:

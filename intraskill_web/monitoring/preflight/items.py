@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 STATES = ("passed", "warning", "failed", "skipped", "pending")
 
 NAMES: Mapping[str, str | Promise] = {
-    "plan": _("Plan"),
+    "plan": _("Plan of the round"),
     "configuration": _("Configuration"),
     "world": _("World and catalogue"),
     "splits": _("Task splits"),

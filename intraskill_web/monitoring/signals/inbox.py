@@ -15,13 +15,16 @@ MANY = 100  # the bell looks at so many of the newest
 
 def for_reader(user: Any) -> QuerySet[SignalEvent]:
     """All signals, each with ``seen``: whether ``user`` marked it as read."""
-    read = SignalRead.objects.filter(event=OuterRef("pk"), user_id=user.pk)
-    return SignalEvent.objects.annotate(seen=Exists(read))
+    return SignalEvent.objects.annotate(seen=_read_by(user))
+
+
+def _read_by(user: Any) -> Exists:
+    return Exists(SignalRead.objects.filter(event=OuterRef("pk"), user_id=user.pk))
 
 
 def unread(user: Any) -> QuerySet[SignalEvent]:
     """What opened since ``user`` came here and was not marked as read."""
-    return for_reader(user).filter(seen=False, opened_at__gte=user.date_joined)
+    return for_reader(user).filter(~_read_by(user), opened_at__gte=user.date_joined)
 
 
 def unread_count(user: Any) -> int:

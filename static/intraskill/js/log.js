@@ -62,6 +62,12 @@ const follow = (log) => {
   timer = setTimeout(ask, 1000);
 };
 
+// The lines around an error open at the error.
+for (const first of document.querySelectorAll(".log.short .first")) {
+  const box = first.parentElement;
+  box.scrollTop = first.offsetTop - box.clientHeight / 3;
+}
+
 const start = () => document.querySelectorAll("[data-log]:not([data-ready])").forEach(follow);
 start();
 document.addEventListener("htmx:oobAfterSwap", start);
