@@ -37,6 +37,16 @@ CHUNK_STATUS: Words = {
     "not_adopted": _("Not adopted"),
     "pooled": _("In the pool"),
 }
+OPERATIONS: Words = {
+    "current": _("current"),
+    "candidate": _("candidate"),
+    "keep": _("current"),
+    "add": _("add"),
+    "rewrite": _("rewrite"),
+    "retire": _("retire"),
+    "merge": _("merge"),
+    "split": _("split"),
+}
 CHANGES: Words = {
     "added": _("added"),
     "retired": _("retired"),

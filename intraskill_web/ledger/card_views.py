@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core import audit
+from intraskill_web.core.text import storable
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round
@@ -88,4 +89,4 @@ def _used(round_: Round) -> dict[str, list[Candidate]]:
 
 def _episode(round_: Round, card: Card) -> Any:
     rows = Episode.objects.filter(experiment=round_.experiment, round=round_)
-    return rows.filter(episode_id=card.source).only("pk").first()
+    return rows.filter(episode_id=storable(card.source)).only("pk").first()

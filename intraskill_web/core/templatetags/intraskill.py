@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from intraskill_web.charts import rows
 from intraskill_web.core import access, formats
 from intraskill_web.core.definitions import definitions
-from intraskill_web.core.labels import CHANGES, chunk_status, state_label, word
+from intraskill_web.core.labels import CHANGES, OPERATIONS, chunk_status, state_label, word
 
 register = template.Library()
 
@@ -57,6 +57,12 @@ def rates(value: tuple[float, float] | None, places: int = 3) -> str:
 def change_word(change: str) -> str:
     """What became of a chunk between two versions, in a word."""
     return word(CHANGES, change)
+
+
+@register.filter
+def operation_word(operation: str) -> str:
+    """What a candidate would do, or that a chunk is a current one, in a word."""
+    return word(OPERATIONS, operation.lower())
 
 
 @register.filter
