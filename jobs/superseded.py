@@ -51,7 +51,7 @@ def _forget(stage: Stage, plan: RoundPlan, path: Path) -> None:
     below = path.relative_to(plan.run).as_posix()
     with transaction.atomic():
         for model in (Episode, IngestedFile, Document):
-            rows = model.objects.filter(experiment=stage.round.experiment)  # type: ignore[attr-defined]
+            rows = model.objects.filter(experiment=stage.round.experiment)
             rows.filter(path__startswith=f"{below}/").delete()
             rows.filter(path=below).delete()
         if stage.kind == "train":

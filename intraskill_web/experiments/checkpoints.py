@@ -16,6 +16,8 @@ from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import CheckpointScore, Experiment
 from intraskill_web.monitoring.statistics import wilson
 
+MOST_MARKERS = 24  # of the newest checkpoints; closer together none could be pointed at
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
@@ -26,8 +28,17 @@ class CheckpointRow:
     label: str
     bare: CheckpointScore | None
     full: CheckpointScore | None
-    bare_href: str = ""
-    full_href: str = ""
+    experiment: str  # its name; empty where nothing is to be opened
+
+    @property
+    def bare_href(self) -> str:
+        """The episodes behind the bare score."""
+        return _score_href(self.experiment, self.bare)
+
+    @property
+    def full_href(self) -> str:
+        """The episodes behind the score with the full skill."""
+        return _score_href(self.experiment, self.full)
 
     @property
     def gap(self) -> float | None:
@@ -54,8 +65,7 @@ def checkpoint_rows(
                 label=_("start") if step == 0 else _("step %(n)d") % {"n": step},
                 bare=bare,
                 full=full,
-                bare_href=_score_href(experiment, bare),
-                full_href=_score_href(experiment, full),
+                experiment=experiment.name,
             )
         )
     return rows
@@ -67,8 +77,8 @@ def score_episodes(name: str, number: int, score: CheckpointScore) -> str:
     return episodes_url(experiment=name, round=number, purpose=purpose, arm=score.arm)
 
 
-def _score_href(experiment: Experiment, score: CheckpointScore | None) -> str:
-    return score_episodes(experiment.name, score.round.number, score) if score else ""
+def _score_href(name: str, score: CheckpointScore | None) -> str:
+    return score_episodes(name, score.round.number, score) if score and name else ""
 
 
 def checkpoint_chart(rows: Sequence[CheckpointRow], last_step: int) -> Markup | None:
@@ -93,7 +103,7 @@ def checkpoint_chart(rows: Sequence[CheckpointRow], last_step: int) -> Markup | 
         markers += [
             Marker(s.step, s.success, "circle", mark, getattr(row, f"{arm}_href"),
                    f"{row.label}, {word % {'v': formats.rate(s.success)}}, n {formats.count(s.n)}")
-            for row, s in scores
+            for row, s in scores[-MOST_MARKERS:]
         ]  # fmt: skip
     first, newest = rows[0], rows[-1]
     end = max(float(last_step), float(newest.step), 1.0)

@@ -4,11 +4,11 @@ CSV.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Prefetch, prefetch_related_objects
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -25,6 +25,9 @@ from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment
 from intraskill_web.gates.models import GateRun
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
+
+MOST_ROWS = 12  # of the newest rounds on the page; all of them are one click away
+MOST_COLUMNS = 8  # of the newest gates in the matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class ExperimentView:
 
     experiment: Experiment
     context: dict[str, Any]
-    tables: dict[str, Table]
+    tables: Callable[[], dict[str, Table]]  # made when a twin asks for them
     rounds: list[RoundRow]
     buttons: list[Button]
     active: bool
@@ -53,6 +56,7 @@ class ExperimentView:
 
     def data(self) -> dict[str, Any]:
         """The JSON twin."""
+        tables = self.tables()
         return {
             "name": self.experiment.name,
             "state": self.experiment.state,
@@ -62,15 +66,19 @@ class ExperimentView:
             "config_sha256": self.experiment.config_sha256,
             "rounds_planned": self.experiment.rounds_planned,
             "eta_seconds": self.left.seconds if self.left else None,
-            "checkpoints": self.tables["checkpoints"].data(),
-            "survival": self.tables["survival"].data(),
-            "rounds": self.tables["rounds"].data(),
+            "checkpoints": tables["checkpoints"].data(),
+            "survival": tables["survival"].data(),
+            "rounds": tables["rounds"].data(),
             "actions": [button.data() for button in self.buttons],
         }
 
 
-def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> ExperimentView:
-    """Four queries: scores, versions, gates, contributions."""
+def build(experiment: Experiment, *, operate: bool, whole: bool = True) -> ExperimentView:
+    """The page; unless ``whole``, tables hold the newest rounds only, however long it has run.
+
+    Eight queries: rounds, their number, stages, scores, versions, gates, contributions, pace.
+    """
+    rounds = _rounds(experiment, whole)
     scores = list(CheckpointScore.objects.filter(experiment=experiment).select_related("round"))
     versions = list(
         SkillVersion.objects.filter(experiment=experiment)
@@ -81,42 +89,57 @@ def build(experiment: Experiment, rounds: Sequence[Round], *, operate: bool) -> 
     gates = list(
         GateRun.objects.filter(round__experiment=experiment, status="complete")
         .select_related("round")
-        .prefetch_related("contributions")
         .order_by("round__number")
     )
+    matrix_gates = gates if whole else gates[-MOST_COLUMNS:]
+    prefetch_related_objects(matrix_gates, "contributions")
     last = rounds[-1] if rounds else None
     stages = list(last.stages.all()) if last else []
     active = next((s for s in stages if s.state in ACTIVE), None)
     checkpoints = checkpoint_rows(experiment, scores)
-    matrix = survival(versions, gates)
+    matrix = survival(versions, matrix_gates)
     lines = round_rows(rounds, versions, gates, scores)
     made = buttons(experiment, last, stages, may_operate=operate)
     steps = int(experiment.config.get("train", {}).get("steps", 0))
-    tables = {
-        "checkpoints": checkpoint_table(checkpoints),
-        "survival": survival_table(matrix),
-        "rounds": rounds_table(lines),
-    }
+
+    def tables() -> dict[str, Table]:
+        return {
+            "checkpoints": checkpoint_table(checkpoints),
+            "survival": survival_table(matrix),
+            "rounds": rounds_table(lines),
+        }
+
     left = left_of_experiment(last, stages) if last else None
     context = {
         "experiment": experiment,
         "crumbs": [(_("Experiments"), reverse("experiments:list")), (experiment.name, "")],
         "rounds": lines,
+        "begun": last.number + 1 if last else 0,
+        "more_gates": len(gates) - len(matrix_gates),
         "last": last,
         "active_stage": active,
         "active": active is not None,
         "left": left,
         "buttons": made,
-        "checkpoints": checkpoints,
+        "checkpoints": checkpoints if whole else checkpoints[-MOST_ROWS:],
         "validation": [row for row in checkpoints if row.split == "val"],
         "test": [row for row in checkpoints if row.split == "test"],
         "chart": checkpoint_chart(checkpoints, steps * experiment.rounds_planned),
         "survival": matrix,
-        "versions": versions,
+        "versions": versions if whole else versions[-MOST_ROWS:],
         "settings": settings_of(experiment.config),
-        "tables": tables,
     }
     return ExperimentView(experiment, context, tables, lines, made, active is not None, left)
+
+
+def _rounds(experiment: Experiment, whole: bool) -> list[Round]:
+    """The rounds with their stages, the oldest first; unless ``whole`` only the newest."""
+    stages = Prefetch("stages", Stage.objects.order_by("position"))
+    found = experiment.rounds.order_by("-number").prefetch_related(stages)
+    rounds = list(found if whole else found[:MOST_ROWS])[::-1]
+    for round_ in rounds:
+        round_.experiment = experiment
+    return rounds
 
 
 def round_rows(
@@ -128,11 +151,15 @@ def round_rows(
     """One line a round: bank before and after, gate, scores of its checkpoint, where it is."""
     sizes = {version.number: version.size for version in versions}  # type: ignore[attr-defined]
     by_round = {gate.round_id: gate for gate in gates}
+    measured: dict[int, dict[str, CheckpointScore]] = {}
+    for score in scores:
+        if score.split == "val" and score.step:
+            measured.setdefault(score.round_id, {})[score.arm] = score
     rows = []
     for item in rounds:
         stages: list[Stage] = list(item.stages.all())
         working = next((s for s in stages if s.state in ACTIVE), None)
-        own = {s.arm: s for s in scores if s.round_id == item.pk and s.split == "val" and s.step}
+        own = measured.get(item.pk, {})
         before, after = sizes.get(item.number), sizes.get(item.number + 1)
         bank = "" if before is None else str(before) if after is None else f"{before} → {after}"
         rows.append(

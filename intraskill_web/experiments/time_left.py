@@ -24,6 +24,7 @@ from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.transitions import ACTIVE, DONE, RoundState, State
 
 EVALUATIONS = ("freeze", "validate")  # stages whose episodes are all alike
+PACE_ATTEMPTS = 30  # about five rounds
 MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
 
 
@@ -72,7 +73,8 @@ def pace_of(experiment: Experiment) -> Pace:
     rows = Attempt.objects.filter(stage__round__experiment=experiment).filter(
         Q(stage__state=State.SUCCEEDED) | Q(stage__kind="freeze")
     )
-    for attempt in rows.select_related("stage"):
+    newest = rows.select_related("stage").order_by("-pk")[:PACE_ATTEMPTS]  # a pace is of late
+    for attempt in newest:
         stages[attempt.stage_id] = attempt.stage
         worked[attempt.stage_id] = worked.get(attempt.stage_id, 0.0) + (attempt.seconds or 0.0)
     took: dict[str, list[float]] = {}

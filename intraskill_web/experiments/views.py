@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Max, Prefetch
+from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -24,6 +24,7 @@ from intraskill_web.experiments.models import Experiment, Stage
 from intraskill_web.experiments.perform import perform
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
+from intraskill_web.experiments.states import STAGE_ORDER
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
 
@@ -55,22 +56,25 @@ def experiment_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
     """One experiment: what its checkpoints can do, what became of its chunks, its rounds."""
-    experiment = get_object_or_404(Experiment.objects.select_related("owner"), name=name)
-    rounds = list(
-        experiment.rounds.prefetch_related(Prefetch("stages", Stage.objects.order_by("position")))
-    )
-    for item in rounds:
-        item.experiment = experiment
-    times = [experiment.updated_at, *(s.updated_at for r in rounds for s in r.stages.all())]
-    tag = live.etag(request, [max(times), len(rounds)])
+    named = Experiment.objects.filter(name=name)
+    newest = Stage.objects.filter(round__experiment__name=name).order_by("-pk")
+    # every move touches the experiment; what a stage reports touches one of the newest stages
+    facts = [
+        *named.values_list("updated_at"),
+        *newest.values_list("updated_at")[: len(STAGE_ORDER)],
+    ]
+    whole = request.GET.get("rounds") == "all" or request.GET.get("format") in ("json", "csv")
+    tag = live.etag(request, [*facts, whole])
     if answer := live.unchanged(request, tag):
         return answer
-    view = experiment_view.build(experiment, rounds, operate=may_operate(request.user))
+    experiment = get_object_or_404(named.select_related("owner"))
+    view = experiment_view.build(experiment, operate=may_operate(request.user), whole=whole)
     if request.GET.get("format") == "csv":
         wanted = request.GET.get("panel", "checkpoints")
-        if wanted not in view.tables:
+        tables = view.tables()
+        if wanted not in tables:
             raise Http404(wanted)
-        return page(request, "", {}, dict, table=view.tables[wanted])
+        return page(request, "", {}, dict, table=tables[wanted])
     context = view.context | {
         "section": "experiments",
         "polling": live.is_poll(request),

@@ -40,6 +40,7 @@ write_json(folder / "result.json", {{"numbers": list(read_jsonl(folder / "counte
 print("counted all", file=sys.stderr)
 print(json.dumps({{"counted": 5}}))
 """
+QUIET_S = 30.0  # the undisturbed round on two cores that do nothing else
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -143,6 +144,11 @@ class Undisturbed:
 
     home: Path
     lines: list[dict[str, Any]]
+
+    @property
+    def slowness(self) -> float:
+        """How much slower than a quiet machine with two cores this one was, at least 1."""
+        return max(1.0, float(self.lines[-1]["seconds"]) / QUIET_S)
 
 
 @pytest.fixture(scope="session")

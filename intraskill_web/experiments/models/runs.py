@@ -109,7 +109,8 @@ class Round(models.Model):
     @property
     def settings(self) -> dict[str, Any]:
         """The configuration that this round runs with."""
-        return self.config or self.experiment.config
+        own: dict[str, Any] = self.config or self.experiment.config
+        return own
 
     @property
     def folder(self) -> Path:
