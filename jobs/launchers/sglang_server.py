@@ -26,7 +26,8 @@ from trainer.http_library import http
 
 READY_TIMEOUT_S = 600.0
 GRACE_S = 10.0
-REQUEST_TIMEOUT_S = 120.0
+#: a server compiles kernels at its first requests, which takes minutes on a busy host
+REQUEST_TIMEOUT_S = 600.0
 PROBES = (
     "The capital of France is",
     "1, 2, 3, 5, 8, 13,",
@@ -202,9 +203,12 @@ def answers(base_url: str) -> bool:
 
 
 def model_path(base_url: str) -> str | None:
-    """What an SGLang server says it loaded; None from a server of another kind."""
-    for path in ("/get_model_info", "/model_info"):
-        reply = http().get(base_url + path, timeout=REQUEST_TIMEOUT_S)
+    """What an SGLang server says it loaded; None from a server of another kind.
+
+    Raises ServerFailed when it does not answer at all.
+    """
+    for path in ("/model_info", "/get_model_info"):  # the second is the older name
+        reply = _ask("GET", base_url + path)
         if reply.status_code == 200:
             value = reply.json().get("model_path")
             return None if value is None else str(value)
@@ -224,11 +228,19 @@ def probe(base_url: str, model: str, prompts: Sequence[str] = PROBES) -> str:
             "temperature": 0.0,
             "max_tokens": PROBE_TOKENS,
         }
-        reply = http().post(f"{base_url}/v1/completions", json=body, timeout=REQUEST_TIMEOUT_S)
+        reply = _ask("POST", f"{base_url}/v1/completions", json=body)
         if reply.status_code != 200:
             raise ServerFailed(f"the probe got HTTP {reply.status_code}: {reply.text[:200]}")
         said.append([prompt, reply.json()["choices"][0]["text"]])
     return fingerprint(said)
+
+
+def _ask(method: str, url: str, **request: Any) -> Any:
+    """The server's reply, whatever its status. Raises ServerFailed when none comes."""
+    try:
+        return http().request(method, url, timeout=REQUEST_TIMEOUT_S, **request)
+    except http().HTTPError as error:
+        raise ServerFailed(f"{url} did not answer: {type(error).__name__} {error}") from error
 
 
 def check_serving(record: Mapping[str, Any]) -> None:
@@ -245,13 +257,13 @@ def check_serving(record: Mapping[str, Any]) -> None:
 
 
 def update_weights(base_url: str, export: Path) -> str:
-    """Let a running SGLang server load another export; returns the export's hash."""
+    """Let a running SGLang server load another export; returns the export's hash.
+
+    Raises ServerFailed when it does not answer and InputError when it refuses.
+    """
     weights = mark_export(export)
-    reply = http().post(
-        f"{base_url}/update_weights_from_disk",
-        json={"model_path": str(export)},
-        timeout=READY_TIMEOUT_S,
-    )
+    url = f"{base_url}/update_weights_from_disk"
+    reply = _ask("POST", url, json={"model_path": str(export)})
     if reply.status_code != 200 or reply.json().get("success") is not True:
         raise InputError(
             f"the server did not take the weights: HTTP {reply.status_code} {reply.text[:200]}",

@@ -226,3 +226,9 @@ def test_a_stop_reaches_the_command(server, tmp_path, handlers):
 
     threading.Thread(target=stop_when_ready, daemon=True).start()
     assert run.run() == 143
+
+
+def test_a_server_that_does_not_answer_is_a_failure_in_words():
+    gone = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(ServerFailed, match="did not answer"):
+        check_serving({"base_url": gone, "loaded": "x", "served_name": "m", "probe_sha256": ""})
