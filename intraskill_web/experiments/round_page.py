@@ -99,8 +99,11 @@ def load_state(name: str, number: int) -> RoundState:
     return RoundState(round_, stages, attempts, bool(round_.has_next))
 
 
-def load_data(round_: Round) -> RoundData:
-    """The monitoring facts: metrics, episode counts, chunk titles (three queries)."""
+def load_data(round_: Round, *, episodes: bool = True) -> RoundData:
+    """The monitoring facts: metrics, episode counts, chunk titles (three queries).
+
+    Without ``episodes`` nothing is counted, which is all that the signals need.
+    """
     steps = int(round_.experiment.config.get("train", {}).get("steps", 0)) or 1
     first = round_.number * steps + 1
     curriculum = getattr(round_, "curriculum", None)
@@ -117,7 +120,7 @@ def load_data(round_: Round) -> RoundData:
         last_step=first + steps - 1,
         series=own,
         earlier=earlier,
-        rollouts=rollouts.of_round(round_),
+        rollouts=rollouts.of_round(round_) if episodes else rollouts.Rollouts(()),
         titles=titles,
     )
 

@@ -16,6 +16,7 @@ from intraskill_web.monitoring.signals.evaluate import evaluate_all
 
 logger = logging.getLogger(__name__)
 _running: threading.Thread | None = None
+_seen: dict[int, object] = {}  # what each round was like at the last look
 
 
 def kick() -> None:
@@ -29,7 +30,7 @@ def kick() -> None:
 
 def _look() -> None:
     try:
-        evaluate_all()
+        evaluate_all(_seen)
         deliver_due()
     except DatabaseError:
         logger.exception("the database did not answer; signals are looked at again soon")

@@ -18,7 +18,7 @@ from intraskill_web.monitoring.models import MetricPoint, SignalEvent
 from intraskill_web.monitoring.panels.base import RoundData
 from intraskill_web.monitoring.rollouts import Rollouts
 from intraskill_web.monitoring.series import PREFIX, Series
-from intraskill_web.monitoring.signals.evaluate import evaluate, watched_rounds
+from intraskill_web.monitoring.signals.evaluate import evaluate, evaluate_all, watched_rounds
 from intraskill_web.monitoring.signals.rules import (
     Facts,
     Finding,
@@ -219,6 +219,23 @@ def test_imported_rounds_are_not_watched(made: Made) -> None:
     assert {r.pk for r in watched_rounds()} >= {r.pk for r in made.rounds}
     Attempt.objects.filter(stage__round=made.rounds[0]).delete()
     assert made.rounds[0].pk not in {r.pk for r in watched_rounds()}
+
+
+def test_a_round_that_stands_still_is_looked_at_once(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(
+        "intraskill_web.monitoring.signals.evaluate.evaluate",
+        lambda round_: looked.append(round_.number) or [],
+    )
+    seen: dict[int, object] = {}
+    evaluate_all(seen)
+    evaluate_all(seen)
+    assert sorted(looked) == [0, 1, 1]  # round 1 trains: time alone may open a signal
+    made.rounds[0].stages.get(kind="gate").save()
+    evaluate_all(seen)
+    assert sorted(looked) == [0, 0, 1, 1, 1]
 
 
 def test_the_round_page_shows_open_signals_first_and_hides_a_seen_review(

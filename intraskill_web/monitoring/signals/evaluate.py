@@ -17,7 +17,12 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Round
-from intraskill_web.experiments.round_page import load_data, load_gates, load_state
+from intraskill_web.experiments.round_page import (
+    load_data,
+    load_gates,
+    load_state,
+    quick_token,
+)
 from intraskill_web.monitoring.inclusion import inclusion_rows
 from intraskill_web.monitoring.models import SignalEvent
 from intraskill_web.monitoring.notify.outbox import queue_messages
@@ -46,15 +51,30 @@ def watched_rounds() -> Iterable[Round]:
     )
 
 
-def evaluate_all() -> list[SignalEvent]:
-    """Look at every watched round; returns what opened."""
+def evaluate_all(seen: dict[int, object] | None = None) -> list[SignalEvent]:
+    """Look at every watched round; returns what opened.
+
+    ``seen`` remembers what a round was like at the last look: one that stands still and does not
+    train has nothing new to say.
+    """
     opened: list[SignalEvent] = []
     for round_ in watched_rounds():
+        token = quick_token(round_.experiment.name, round_.number)
+        if seen is not None and seen.get(round_.pk) == token and not _trains(round_):
+            continue
         try:
             opened += evaluate(round_)
         except (ValueError, KeyError, OSError):
             logger.exception("signals of %s", round_)  # a damaged file silences no other round
+        if seen is not None:
+            seen[round_.pk] = token
     return opened
+
+
+def _trains(round_: Round) -> bool:
+    """Whether time alone can open a signal: no step for too long."""
+    working = round_.state == RoundState.RUNNING
+    return working and round_.stages.filter(kind="train", state=State.RUNNING).exists()
 
 
 def evaluate(round_: Round) -> list[SignalEvent]:
@@ -86,7 +106,7 @@ def evaluate(round_: Round) -> list[SignalEvent]:
 def load_facts(round_: Round) -> Facts:
     """What the rules look at, from rows; cards also from the analyst's file while it works."""
     state = load_state(round_.experiment.name, round_.number)
-    data = load_data(state.round)
+    data = load_data(state.round, episodes=False)
     curriculum = getattr(state.round, "curriculum", None)
     rows = []
     if curriculum is not None:
