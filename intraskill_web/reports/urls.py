@@ -18,6 +18,8 @@ urlpatterns: list[URLPattern] = [
         order_views.stop,
         name="order_stop",
     ),
+    path("reports/", views.comparisons, name="compare"),
+    path("reports/start/", views.compare, name="compare_start"),
     path("reports/<int:pk>/again/", views.again, name="again"),
     path("reports/<int:pk>/download/", views.download, name="download"),
     path("reports/<int:pk>/site/<path:path>", views.preview, name="preview"),

@@ -96,6 +96,53 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("reports:list", name=name)
 
 
+@require_safe
+def comparisons(request: HttpRequest) -> HttpResponse:
+    """Every comparison of several experiments, and the form for a new one."""
+    exports = Export.objects.filter(experiment=None).select_related("owner")
+    facts = exports.aggregate(Max("updated_at"), Count("id"))
+    tag = live.etag(request, [*facts.values(), Experiment.objects.count()])
+    if answer := live.unchanged(request, tag):
+        return answer
+    rows = list(exports[:50])
+    active = any(row.state in ("requested", "running") for row in rows)
+    for row in rows:
+        row.silent = is_silent(row)  # type: ignore[attr-defined]
+        row.there = row.state == "succeeded" and row.folder.is_dir()  # type: ignore[attr-defined]
+    context = {
+        "section": "experiments",
+        "crumbs": [(_("Experiments"), reverse("experiments:list")), (_("Comparisons"), "")],
+        "experiments": list(Experiment.objects.values_list("name", flat=True)[:200]),
+        "exports": rows,
+        "polling": live.is_poll(request),
+        "etag": tag,
+        "active": active,
+        "may_operate": may_operate(request.user),
+    }
+    template = "reports/_list_live.html" if live.is_poll(request) else "reports/compare.html"
+    response = page(request, template, context, lambda: {"exports": [_data(row) for row in rows]})
+    return live.finish(response, tag, active=active)
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def compare(request: HttpRequest) -> HttpResponse:
+    """Ask for a comparison of the chosen experiments."""
+    names = request.POST.getlist("names")
+    chosen = list(Experiment.objects.filter(name__in=names).order_by("name"))
+    try:
+        if len(chosen) < 2:
+            raise InputError(_("Choose two experiments at least"), field="names", value=names)
+        request_export(
+            chosen,
+            actor=request.user if request.user.is_authenticated else None,
+            languages=request.POST.get("languages", "en,zh"),
+        )
+    except InputError as error:
+        messages.error(request, error.reason)
+    return redirect("reports:compare")
+
+
 @require_POST
 @permission_required(OPERATE, raise_exception=True)
 def again(request: HttpRequest, pk: int) -> HttpResponse:

@@ -96,7 +96,7 @@ def export_report(
     tell(2, len(PARTS), PARTS[2])
     files |= _data(material)
     tell(3, len(PARTS), PARTS[3])
-    versions = _versions()
+    made_with = versions()
     inputs = Inputs.of(
         experiment,
         material,
@@ -104,20 +104,26 @@ def export_report(
         samples=samples(experiment.folder, material) if found.kind == "own" else [],
         downloads=[(n, len(d)) for n, d in sorted(files.items())
                    if not n.startswith("data/library/") and not n.endswith(".js")],
-        versions=versions,
+        versions=made_with,
     )  # fmt: skip
-    facts = {"name": experiment.name, "version": versions["intraskill"],
-             "commit": versions.get("commit", "")}  # fmt: skip
+    facts = {"name": experiment.name, "version": made_with["intraskill"],
+             "commit": made_with.get("commit", "")}  # fmt: skip
     made = {path: html.encode() for path, html in pages(inputs, chosen, facts)}
     files |= made
-    files |= _assets(any(b"plotly.min.js" in html for html in made.values()))
-    files |= _publishing(inputs.title)
+    files |= assets(with_plotly=any(b"plotly.min.js" in html for html in made.values()))
+    files |= publishing(inputs.title)
     tell(4, len(PARTS), PARTS[4])
-    head = _head(experiment, found, [each.key for each in chosen], versions, len(made))
+    head = _head(experiment, found, [each.key for each in chosen], made_with, len(made))
     files[NAME] = manifest_bytes(head, files)
+    made_here = finish(out, files, archive=archive, began=began)
+    tell(5, len(PARTS), "")
+    return made_here
+
+
+def finish(out: Path, files: Mapping[str, bytes], *, archive: bool, began: float) -> Exported:
+    """Put the files in place, and the archive beside them."""
     _place(out, files)
     packed = _zip(out, files) if archive else None
-    tell(5, len(PARTS), "")
     return Exported(
         folder=out,
         files=len(files),
@@ -164,7 +170,8 @@ def _script(name: str, value: Any) -> bytes:
     return f"window.{name} = {text};\n".encode()
 
 
-def _assets(with_plotly: bool) -> dict[str, bytes]:
+def assets(*, with_plotly: bool) -> dict[str, bytes]:
+    """Styles, scripts, icon and, once, plotly."""
     base = Path(settings.BASE_DIR) / STATIC
     styles = [base / "intraskill" / "css" / f"{name}.css" for name in STYLES]
     styles.append(base / "reports" / "report.css")
@@ -181,7 +188,7 @@ def _assets(with_plotly: bool) -> dict[str, bytes]:
     return files
 
 
-def _publishing(title: str) -> dict[str, bytes]:
+def publishing(title: str) -> dict[str, bytes]:
     """A workflow that publishes the folder as GitHub Pages, and a word to who finds the folder."""
     base = Path(settings.BASE_DIR) / STATIC / "reports"
     readme = (base / "README.md").read_text(encoding="utf-8").replace("TITLE", title)
@@ -192,7 +199,8 @@ def _publishing(title: str) -> dict[str, bytes]:
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The software that made an export: package → version, and the commit."""
     known = snapshot()
     found = {"intraskill": _version("intraskill") or "0.1.0", "python": str(known["python"])}
     if known["commit"]:
@@ -211,15 +219,15 @@ def _head(
     experiment: Experiment,
     found: Analysis,
     languages: Sequence[str],
-    versions: Mapping[str, str],
+    made_with: Mapping[str, str],
     page_count: int,
 ) -> dict[str, Any]:
     return {
         "experiment": experiment.name,
         "kind": found.kind,
         "languages": list(languages),
-        "commit": versions.get("commit", ""),
-        "versions": {k: v for k, v in versions.items() if k != "commit"},
+        "commit": made_with.get("commit", ""),
+        "versions": {k: v for k, v in made_with.items() if k != "commit"},
         "settings_sha256": fingerprint(found.settings),
         "sources_sha256": fingerprint(found.sources),
         "counts": {

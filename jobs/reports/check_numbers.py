@@ -13,18 +13,22 @@ from pydantic import ValidationError
 from jobs.reports.check_pages import Page, parsed
 from trainer.analysis import Analysis
 from trainer.analysis.contrasts import CONTRASTS, contrast, on_shared_tasks
+from trainer.analysis.several import Comparison
 from trainer.compare.outcomes import Arm
 from trainer.errors import InputError
 from trainer.files import read_json
 from trainer.gate.refit import load_finished, refit
 
 DOCUMENT = "data/analysis.json"
+COMPARISON = "data/comparison.json"
 TOLERANCE = 1e-9
 Problem = dict[str, str]
 
 
 def number_problems(folder: Path) -> tuple[list[Problem], dict[str, Any]]:
     """Problems, and how much was computed again."""
+    if (folder / COMPARISON).is_file():
+        return _comparison(folder)
     try:
         found = Analysis.model_validate(read_json(folder / DOCUMENT))
     except (InputError, ValidationError) as error:
@@ -33,6 +37,29 @@ def number_problems(folder: Path) -> tuple[list[Problem], dict[str, Any]]:
     problems = [*_gates(folder, found, counted), *_tests(folder, found, counted)]
     problems += _printed(folder, found, counted)
     return problems, counted
+
+
+def _comparison(folder: Path) -> tuple[list[Problem], dict[str, Any]]:
+    """A comparison of runs: its pairs from the task outcomes beside it."""
+    try:
+        found = Comparison.model_validate(read_json(folder / COMPARISON))
+    except (InputError, ValidationError) as error:
+        return [{"file": COMPARISON, "problem": f"is no comparison: {str(error)[:200]}"}], {}
+    rows: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    with (folder / "data" / "outcomes.csv").open(encoding="utf-8", newline="") as handle:
+        for row in csv.DictReader(handle):
+            key = (row.pop("run"), row.pop("split"), row.pop("condition"))
+            rows.setdefault(key, []).append(row)
+    problems: list[Problem] = []
+    for pair in found.run_pairs:
+        stated = pair.contrast
+        arms = [
+            _arm(name, rows.get((name, stated.split, pair.condition), []))
+            for name in (stated.a, stated.b)
+        ]
+        again = contrast(stated.name, stated.split, *on_shared_tasks(*arms), "")
+        problems += [{**p, "file": COMPARISON} for p in _same(stated, again)]
+    return problems, {"contrasts": len(found.run_pairs)}
 
 
 def _gates(folder: Path, found: Analysis, counted: dict[str, Any]) -> Iterator[Problem]:
@@ -100,18 +127,22 @@ def _arms(path: Path) -> dict[str, Arm]:
     with path.open(encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle):
             rows.setdefault(row.pop("condition"), []).append(row)
-    return {
-        condition: Arm(
-            condition,
-            tuple(int(row["task_id"]) for row in listed),
-            {
-                metric: np.array([float(row[metric]) for row in listed])
-                for metric in listed[0]
-                if metric != "task_id" and all(row[metric] != "" for row in listed)
-            },
-        )
-        for condition, listed in rows.items()
-    }
+    return {condition: _arm(condition, listed) for condition, listed in rows.items()}
+
+
+def _arm(name: str, listed: list[dict[str, str]]) -> Arm:
+    """The arm of rows of one condition. Raises InputError without any."""
+    if not listed:
+        raise InputError("its outcomes are not in the export", field=name)
+    return Arm(
+        name,
+        tuple(int(row["task_id"]) for row in listed),
+        {
+            metric: np.array([float(row[metric]) for row in listed])
+            for metric in listed[0]
+            if metric != "task_id" and all(row[metric] != "" for row in listed)
+        },
+    )
 
 
 def _printed(folder: Path, found: Analysis, counted: dict[str, Any]) -> Iterator[Problem]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils import translation
 
+from intraskill_web.reports.site.blocks import Chapter
 from intraskill_web.reports.site.chapters import chapters
 from intraskill_web.reports.site.inputs import Inputs
 from trainer.errors import InputError
@@ -43,24 +44,46 @@ def languages_named(keys: Sequence[str]) -> list[Language]:
 def pages(
     inputs: Inputs, languages: Sequence[Language], facts: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """(path, HTML) of every page; ``facts`` are name, version and commit."""
+    """(path, HTML) of every page of a run's report."""
+    return render(lambda: chapters(inputs), languages, facts, title=inputs.title)
+
+
+def render(
+    make: Callable[[], list[Chapter]],
+    languages: Sequence[Language],
+    facts: dict[str, Any],
+    *,
+    title: str | None,
+) -> Iterator[tuple[str, str]]:
+    """(path, HTML) of the chapters that ``make`` gives in each active language.
+
+    ``facts`` are name, version and commit; without ``title`` the first chapter's is taken.
+    """
     for place, language in enumerate(languages):
         folder, root = ("", "") if place == 0 else (f"{language.key}/", "../")
         with translation.override(language.django):
-            made = chapters(inputs)
+            made = make()
             for chapter in made:
                 context = {
                     "chapter": chapter,
                     "chapters": made,
                     "root": root,
-                    "site": {**facts, "title": inputs.title, "html_lang": language.html},
+                    "document": "comparison" if title is None else "analysis",
+                    "site": {
+                        **facts,
+                        "title": made[0].title if title is None else title,
+                        "html_lang": language.html,
+                    },
                     "other_languages": [
-                        {"href": _towards(place, i, other, chapter.key), "name": other.name,
-                         "html_lang": other.html}
+                        {
+                            "href": _towards(place, i, other, chapter.key),
+                            "name": other.name,
+                            "html_lang": other.html,
+                        }
                         for i, other in enumerate(languages)
                         if other is not language
                     ],
-                }  # fmt: skip
+                }
                 html = render_to_string("reports/site/page.html", context)
                 yield f"{folder}{chapter.key}.html", html
 

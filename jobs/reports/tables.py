@@ -31,7 +31,7 @@ def tables(material: Material) -> dict[str, Rows]:
             for k, rho in r.rho.items()
         ],
         "gates": [_gate(gate) for gate in found.gates],
-        "coefficients": [_flat(row.model_dump()) for row in found.coefficients],
+        "coefficients": [flat(row.model_dump()) for row in found.coefficients],
         "candidates": [row.model_dump() for row in found.candidates],
         "banks": [
             {"version": b.label, "bank_sha256": b.bank_sha256, **c.model_dump()}
@@ -43,7 +43,7 @@ def tables(material: Material) -> dict[str, Rows]:
         "ranking_differences": _contrasts(found.ranking_contrasts),
         "training_steps": _rows(found.training),
         "optimizer_updates": _rows(found.updates),
-        "optimiser": [_flat(each.model_dump()) for each in found.update_summaries],
+        "optimiser": [flat(each.model_dump()) for each in found.update_summaries],
         "cohorts": [
             {"cohort": c.name, "split": c.split, "outcome": c.outcome, "metric": metric,
              **d.model_dump(), "source": c.source}
@@ -56,7 +56,7 @@ def tables(material: Material) -> dict[str, Rows]:
             for phase, values in c.phases.items()
         ],
         "pairs": [
-            {"pair": p.name, "subset": p.subset, **_flat(d.model_dump())}
+            {"pair": p.name, "subset": p.subset, **flat(d.model_dump())}
             for p in found.pairs
             for d in p.metrics
         ],
@@ -125,7 +125,7 @@ def _arms(arms: Sequence[Arm]) -> Rows:
 
 def _contrasts(contrasts: Sequence[Contrast]) -> Rows:
     return [
-        {"contrast": c.name, "convention": c.convention, **_flat(d.model_dump())}
+        {"contrast": c.name, "convention": c.convention, **flat(d.model_dump())}
         for c in contrasts
         for d in c.differences
     ]
@@ -144,7 +144,7 @@ def _episodes(material: Material) -> Rows:
     ]  # fmt: skip
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Intervals as two columns, nested numbers with their names joined."""
     found: dict[str, Any] = {}
     for key, value in row.items():

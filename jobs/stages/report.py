@@ -14,6 +14,7 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import Export
 from jobs.reports.build import Exported, export_report
 from jobs.reports.check import check_report
+from jobs.reports.compare import export_comparison
 from trainer.errors import InputError
 
 
@@ -55,14 +56,16 @@ def run_export(pk: int) -> None:
 
 def _make(export: Export) -> Exported:
     experiments = [Experiment.objects.get(name=name) for name in export.names]
+    languages, tell = export.languages.split(","), partial(_tell, export.pk)
+    if len(experiments) > 1:
+        return export_comparison(
+            experiments, export.folder, languages=languages, archive=export.archive, force=True,
+            tell=tell,
+        )  # fmt: skip
     return export_report(
-        experiments[0],
-        export.folder,
-        languages=export.languages.split(","),
-        archive=export.archive,
-        force=True,
-        tell=partial(_tell, export.pk),
-    )
+        experiments[0], export.folder, languages=languages, archive=export.archive, force=True,
+        tell=tell,
+    )  # fmt: skip
 
 
 def _tell(pk: int, done: int, total: int, message: str) -> None:

@@ -158,3 +158,28 @@ def test_polls_without_news_are_answered_304(experiment: Experiment, viewer_clie
     tag = viewer_client.get(LIST).headers["ETag"]
     again = viewer_client.get(LIST + "?part=live", headers={"If-None-Match": tag})
     assert again.status_code == 304
+
+
+def test_two_experiments_are_compared_from_the_page(
+    experiment: Experiment, home: Path, operator_client: Client,
+    handed_in: list[tuple[str, int, str]],
+) -> None:  # fmt: skip
+    write_run(home / "runs" / "other", rounds=1, seed=9)
+    Experiment.objects.create(name="other")
+    operator_client.post("/reports/start/", {"names": ["small"]})
+    assert Export.objects.count() == 0
+    operator_client.post("/reports/start/", {"names": ["small", "other"]})
+    export = Export.objects.get()
+    assert (export.experiment, export.names) == (None, ["other", "small"])
+    run_export(export.pk)
+    export.refresh_from_db()
+    assert (export.state, export.problems) == ("succeeded", [])
+    html = operator_client.get("/reports/").content.decode()
+    assert "other, small" in html and "hashes, links and numbers hold" in html
+
+
+def test_a_viewer_sees_comparisons_and_starts_none(
+    experiment: Experiment, viewer_client: Client
+) -> None:
+    assert viewer_client.get("/reports/").status_code == 200
+    assert viewer_client.post("/reports/start/", {"names": ["small"]}).status_code == 403

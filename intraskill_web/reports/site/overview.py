@@ -102,8 +102,7 @@ def _fact(arm: Arm, label: str) -> Fact:
 
 def _checkpoints(inputs: Inputs) -> list[Block]:
     rows = [
-        replace(row, experiment="")
-        for row in checkpoint_rows(inputs.experiment, inputs.scores)
+        replace(row, experiment="") for row in checkpoint_rows(inputs.experiment, inputs.scores)
     ]
     last = max((r.step for r in inputs.analysis.rounds), default=0)
     chart = checkpoint_chart(rows, last)
