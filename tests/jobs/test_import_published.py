@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.db import transaction
+from django.test import Client
 
 from intraskill_web.experiments.models import CheckpointScore, Experiment
 from intraskill_web.gates.models import Contribution, GateRun
@@ -224,6 +225,49 @@ def test_any_subset_is_imported_and_damage_is_named(
     assert {item["path"] for item in found["mismatched"]} == {"artifacts/round-001/curriculum.json"}
     assert (found["rounds"], found["skill_versions"], found["contributions"]) == (1, 1, 0)
     assert "artifacts/cold-start/selected_skillbank.json" in found["missing"]
+
+
+@pytest.mark.django_db
+def test_a_further_round_is_imported_and_the_pages_hold_it(
+    published: Path, home: Path, tmp_path: Path, viewer_client: Client
+) -> None:
+    """Round 4: the files of round 2 under a new number, its rows appended to every table."""
+    more = tmp_path / "more"
+    shutil.copytree(published, more)
+    for path in [more, *more.rglob("*")]:
+        path.chmod(0o755)
+    shutil.copytree(more / "artifacts/round-002", more / "artifacts/round-004")
+    for name in ("chunk_contributions.csv", "training_steps.csv", "rounds.csv"):
+        _append_round(more / "artifacts/analysis" / name, "2", "4", steps=40)
+    result = run.import_run(more, "more")
+    assert (result["rounds"], result["skill_versions"], result["contributions"]) == (5, 6, 63)
+    rows = {
+        number: list(
+            Contribution.objects.filter(
+                gate__round__experiment__name="more", gate__round__number=number
+            ).values_list("intervention_id", "coefficient", "rank", "status")
+        )
+        for number in (2, 4)
+    }
+    assert rows[4] == rows[2]
+    assert len(rows[4]) == 11
+    for page in ("rounds/4/", "rounds/4/gate/", "rounds/4/masks/", "skills/5/", "internalisation/"):
+        assert viewer_client.get(f"/experiments/more/{page}").status_code == 200
+    matrix = viewer_client.get("/experiments/more/?format=json").json()["survival"]
+    assert {row["round"] for row in matrix} == {0, 1, 2, 3, 4}
+
+
+def _append_round(path: Path, old: str, new: str, *, steps: int) -> None:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = list(rows[0])
+    for row in [r for r in rows if r["round"] == old]:
+        step = {"step": str(int(row["step"]) + steps)} if "step" in row else {}
+        rows.append({**row, "round": new, **step})
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 @pytest.mark.django_db
