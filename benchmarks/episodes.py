@@ -4,7 +4,9 @@
 
 Each size is loaded on top of the one before, so the growth of every figure shows. Times of pages
 are those of the whole request inside the server process (middleware, queries, template), without
-the network; ``p95`` is over a mix of requests, each with other values. PostgreSQL is the server
+the network; ``p95`` is over a mix of requests, each with other values. ``_cpu_`` figures are CPU
+time of the same work, for machines that are busy with other things: on SQLite, which runs inside
+the process, they are what an idle machine needs. PostgreSQL is the server
 that DATABASE_URL names (``.ci/postgres`` starts one). Peers: see README.md.
 """
 
@@ -14,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import sys
 import tempfile
@@ -29,6 +32,7 @@ REPEATS = 12
 MLFLOW_INGEST, INSPECT_INGEST = 240.0, 2430.0
 MLFLOW_SEARCH_MS, MLFLOW_LIST_MS, MLFLOW_OPEN_MS = 413.0, 12.0, 17.0
 Figure = dict[str, Any]
+Times = dict[str, list[tuple[float, float]]]  # milliseconds, wall clock and CPU
 
 
 def figure(value: float, unit: str, peer: float | None = None, *, faster: bool = True) -> Figure:
@@ -89,6 +93,12 @@ def searches(rng: random.Random, size: int) -> dict[str, str]:
     }
 
 
+def _cpu_seconds() -> float:
+    """CPU seconds of this process and of those it waited for."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
 class Bench:
     """One database at one size after the other."""
 
@@ -127,9 +137,12 @@ class Bench:
         begun = time.monotonic()
         write_parts(parts, self.loaded, size - self.loaded)
         self.say(f"{size:,} made in {time.monotonic() - begun:.0f} s")
+        before = _cpu_seconds()
         report = ingest(parts, self.experiment)
         assert report.episodes == size - self.loaded, report
         pace = report.turns / report.seconds
+        used = _cpu_seconds() - before
+        self.note(f"ingest_turns_per_cpu_s_{size}", figure(report.turns / used, "turns/CPU s"))
         self.say(f"{report.episodes:,} episodes, {report.turns:,} turns: {pace:,.0f} turns/s")
         self.note(
             f"ingest_turns_per_s_{size}", figure(pace, "turns/s", INSPECT_INGEST, faster=False)
@@ -173,27 +186,31 @@ class Bench:
 
     def _timed(
         self, addresses: Callable[[], dict[str, str]], template: str, repeats: int = REPEATS
-    ) -> dict[str, list[float]]:
-        """Milliseconds by kind of request."""
-        times: dict[str, list[float]] = {}
+    ) -> Times:
+        """Milliseconds by kind of request, wall clock and CPU."""
+        times: Times = {}
         for _ in range(repeats):
             for kind, query in addresses().items():
-                begun = time.perf_counter()
+                begun, cpu = time.perf_counter(), time.process_time()
                 answer = self.client.get(template.format(query), headers={"host": "localhost"})
-                elapsed = (time.perf_counter() - begun) * 1000
+                elapsed = time.perf_counter() - begun, time.process_time() - cpu
                 assert answer.status_code == 200, (kind, query, answer.status_code)
-                times.setdefault(kind, []).append(elapsed)
+                times.setdefault(kind, []).append((elapsed[0] * 1000, elapsed[1] * 1000))
         return times
 
-    def _note_mix(self, name: str, size: int, times: dict[str, list[float]], peer: float) -> None:
+    def _note_mix(self, name: str, size: int, times: Times, peer: float) -> None:
         every = [t for values in times.values() for t in values]
         for percent in (50, 95):
-            value = percentile(every, percent)
-            self.note(f"{name}_p{percent}_ms_{size}", figure(value, "ms", peer))
+            for clock, label in ((0, ""), (1, "_cpu")):
+                value = percentile([t[clock] for t in every], percent)
+                self.note(f"{name}_p{percent}{label}_ms_{size}", figure(value, "ms", peer))
         for kind, values in times.items():
             if len(times) > 1:
-                middle, slow = percentile(values, 50), max(values)
-                self.say(f"  {name:<7} {kind:<26} median {middle:7.1f} ms, slowest {slow:7.1f} ms")
+                wall, cpu = ([t[clock] for t in values] for clock in (0, 1))
+                self.say(
+                    f"  {name:<7} {kind:<26} median {percentile(wall, 50):7.1f} ms,"
+                    f" slowest {max(wall):7.1f}; CPU {percentile(cpu, 50):7.1f}, {max(cpu):7.1f}"
+                )
 
     def long_episode(self) -> None:
         """Open an episode of 2,000 turns and 5 MB."""
@@ -207,7 +224,9 @@ class Bench:
         ingest(self.folder / "long.jsonl", self.experiment)
         pk = Episode.objects.get(episode_id="long").pk
         times = self._timed(lambda: {"page": str(pk)}, "/episodes/{}/", 20)["page"]
-        self.note("open_long_p95_ms", figure(percentile(times, 95), f"ms, {size / 1e6:.1f} MB"))
+        for clock, label in ((0, ""), (1, "_cpu")):
+            value = percentile([t[clock] for t in times], 95)
+            self.note(f"open_long_p95{label}_ms", figure(value, f"ms, {size / 1e6:.1f} MB"))
 
     def note(self, name: str, value: Figure) -> None:
         """Keep a figure and say it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -67,7 +68,7 @@ class Head:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EpisodeList:
     """A list as one address asks for it."""
 
@@ -89,7 +90,12 @@ class EpisodeList:
             counting = Counted(len(listed.rows), capped=False, facets=counting.facets)
         return cls(filter_, order, listed, counting)
 
-    @property
+    @cached_property
+    def home(self) -> str:
+        """The address of the list, which every episode's begins with."""
+        return reverse("episodes:list")
+
+    @cached_property
     def query(self) -> str:
         """The query string of filter and order, without the page."""
         parts = [
@@ -151,8 +157,7 @@ class EpisodeList:
 
     def _row(self, episode: Episode, badges: dict[Ending, SafeString]) -> Row:
         hit = self.page.hits.get(episode.pk)
-        address = reverse("episodes:detail", args=[episode.pk])
-        address += f"?{self.query}" if self.query else ""
+        address = self._address(episode.pk)
         end, title = ending(episode), episode.instruction or episode.episode_id
         if end not in badges:
             badges[end] = ending_badge(end)
@@ -176,6 +181,10 @@ class EpisodeList:
             where=_where(episode),
             which=_which(episode),
         )
+
+    def _address(self, pk: int) -> str:
+        """The page of an episode in this list."""
+        return f"{self.home}{pk}/" + (f"?{self.query}" if self.query else "")
 
     def _head(self, name: str) -> Head:
         sort = "none"

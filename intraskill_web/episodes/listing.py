@@ -22,7 +22,7 @@ from intraskill_web.episodes.words import Hit
 
 PAGE = 50
 COUNT_LIMIT = 10_000
-COUNT_SECONDS = 0.3
+COUNT_SECONDS = 1.0
 # what facets count: parameter → column
 FACETS = {
     "purpose": "purpose",

@@ -21,7 +21,7 @@ from intraskill_web.episodes.traces import read_trace
 from intraskill_web.episodes.words import Hit, Words
 from trainer.errors import InputError
 
-SECONDS = 0.4  # of one page
+SECONDS = 1.5  # of one page, at most
 FIRST_BATCH = 64
 LARGEST_BATCH = 1024
 

@@ -32,14 +32,14 @@ def episode_list(request: HttpRequest) -> HttpResponse:
     if typed is not None:
         return redirect(f"{reverse('episodes:list')}?{typed.urlencode()}")
     listed = EpisodeList.of(request.GET)
-    wants_data = request.GET.get("format") in ("json", "csv")
-    status = 400 if listed.filter.errors and request.GET.get("format") == "json" else 200
+    wanted = request.GET.get("format")
+    status = 400 if listed.filter.errors and wanted == "json" else 200
     return page(
         request,
         "episodes/list.html",
-        {} if wants_data else listed.context(request.user),
+        {} if wanted in ("json", "csv") else listed.context(request.user),
         listed.data,
-        table=listed.table(),
+        table=listed.table() if wanted == "csv" else None,
         status=status,
     )
 
