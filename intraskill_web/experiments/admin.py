@@ -13,7 +13,9 @@ from intraskill_web.experiments.models import (
     Experiment,
     Round,
     Stage,
+    Sweep,
 )
+from jobs.models import Host
 
 
 @admin.register(Experiment)
@@ -71,3 +73,20 @@ class CheckpointScoreAdmin(ReadOnlyAdmin):
     list_filter = ["split", "arm", "experiment"]
     list_select_related = ["experiment"]
     search_fields = ["experiment__name", "path"]
+
+
+@admin.register(Sweep)
+class SweepAdmin(ReadOnlyAdmin):
+    list_display = ["name", "arms", "seeds", "owner", "created_at"]
+    list_select_related = ["owner"]
+    search_fields = ["name", "owner__username"]
+
+    def view_on_site(self, item: Any) -> str:
+        return reverse("experiments:sweep", args=[item.name])
+
+
+@admin.register(Host)
+class HostAdmin(ReadOnlyAdmin):
+    list_display = ["name", "cpus", "free_disk_bytes", "seen_at", "lease"]
+    list_select_related = ["lease__stage__round__experiment"]
+    search_fields = ["name"]

@@ -6,11 +6,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db import OperationalError
 from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
@@ -128,6 +130,11 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
         if wants_json:
             return json_response({"ok": False, "error": str(error)}, status=409)
         messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
+    except OperationalError:  # locked for longer than a page may wait
+        busy = _("The database is busy; nothing was changed. Try again in a moment.")
+        if wants_json:
+            return json_response({"ok": False, "error": busy}, status=503)
+        messages.error(request, busy)
     else:
         if wants_json:
             latest = experiment.rounds.order_by("-number").first()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from intraskill_web.core.models import AuditEvent
+from intraskill_web.experiments import views
 from intraskill_web.experiments.actions import ACTIONS, buttons
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
@@ -115,6 +117,22 @@ def test_after_a_finished_round_the_next_can_start(experiment: Experiment) -> No
     finish(new_round(experiment, 1))
     assert enabled(experiment) == ALWAYS
     assert shown(experiment)["start"][1] == "All 2 planned rounds have begun"
+
+
+@pytest.mark.parametrize("wanted", ["", "?format=json"])
+def test_a_locked_database_is_said_and_changes_nothing(
+    experiment: Experiment,
+    operator_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: str,
+) -> None:
+    def locked(*_arguments: object) -> str:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(views, "perform", locked)
+    answer = operator_client.post(f"/experiments/mine/actions/start/{wanted}", follow=True)
+    assert answer.status_code == (503 if wanted else 200)
+    assert "The database is busy; nothing was changed" in answer.content.decode()
 
 
 def test_what_a_button_promises_the_service_grants(
