@@ -82,8 +82,8 @@ class LeasePool:
         try:
             async with asyncio.timeout(timeout):
                 return await future
-        except TimeoutError:
-            return None
+        except TimeoutError:  # the grant may have come in the same moment
+            return None if future.cancelled() or not future.done() else future.result()
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
                 self.release(future.result())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import tempfile
@@ -79,9 +80,20 @@ async def run_worker(
         runners.append(private)
         peers.socket(peers.worker).unlink(missing_ok=True)
         await web.UnixSite(private, str(peers.socket(peers.worker))).start()
-    sweeper = asyncio.create_task(service.pool.sweep(_SWEEP_SECONDS))
+    tasks = [asyncio.create_task(service.pool.sweep(_SWEEP_SECONDS))]
+    if peers.workers > 1:
+        tasks.append(asyncio.create_task(_stop_with_parent(stop)))
     await stop.wait()
-    sweeper.cancel()
+    for task in tasks:
+        task.cancel()
     await peers.close()
     for runner in runners:
         await runner.cleanup()
+
+
+async def _stop_with_parent(stop: asyncio.Event) -> None:
+    """A worker whose supervisor was killed ends too, instead of holding the port for ever."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        await asyncio.sleep(_SWEEP_SECONDS)
+    stop.set()

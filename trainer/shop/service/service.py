@@ -108,7 +108,11 @@ class Service:
             lease = await self.pool.wait(request.owner, wait)
         if lease is None:
             raise self.full(f"no slot became free within {wait:g} s")
-        repeated = self.episodes.repeat_reset(request.key, request)
+        try:
+            repeated = self.episodes.repeat_reset(request.key, request)
+        except ServiceError:
+            self.pool.release(lease)
+            raise
         if repeated is not None:  # the same reset was sent twice while it waited
             self.pool.release(lease)
             return repeated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -134,6 +135,23 @@ def test_a_waiter_cancelled_in_the_moment_of_its_grant_returns_the_slot() -> Non
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert leases.free == 1
+
+    asyncio.run(run())
+
+
+def test_a_waiter_whose_time_ends_in_the_moment_of_its_grant_keeps_the_slot() -> None:
+    async def run() -> None:
+        leases, _ = pool()
+        held = leases.acquire()
+        waiting = asyncio.create_task(leases.wait("w", 0.01))
+        await asyncio.sleep(0)
+        time.sleep(0.02)  # its time is over, which the loop sees right after the release
+        await asyncio.sleep(0)
+        assert held is not None
+        leases.release(held)
+        lease = await waiting
+        assert lease is not None
+        assert leases.release(lease) is True
 
     asyncio.run(run())
 

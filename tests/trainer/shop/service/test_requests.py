@@ -270,6 +270,25 @@ def test_a_key_in_use_is_not_given_another_episode() -> None:
     assert reset(serving, 1, idempotency_key="k")["idx"] == 1
 
 
+def test_a_reset_refused_after_its_wait_gives_its_slot_back() -> None:
+    async def run() -> None:
+        serving = service(slots=2, reset_wait=5)
+        held = [await serving.handle({"action": "reset", "idx": 0}) for _ in range(2)]
+        request = {"action": "reset", "idx": 0, "idempotency_key": "k"}
+        twice = [asyncio.create_task(serving.handle(request)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await serving.handle({"action": "release_one", **slot(held[0])})
+        opened = await twice[0]
+        await serving.handle({"action": "interact", "response": "search[x]", **slot(opened)})
+        await serving.handle({"action": "release_one", **slot(held[1])})
+        with pytest.raises(ServiceError) as caught:
+            await twice[1]
+        assert caught.value.code == "key_in_use"
+        assert serving.health()["free_slots"] == 1
+
+    asyncio.run(run())
+
+
 def test_a_numbered_step_asked_again_is_answered_and_not_carried_out_twice() -> None:
     serving = service()
     opened = reset(serving)

@@ -22,8 +22,8 @@ from trainer.shop.client import ShopClient, ShopServiceError
 from trainer.shop.world import load_world
 
 
-@pytest.fixture
-def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+def start() -> tuple[subprocess.Popen[str], str]:
+    """A service of two workers, and its address."""
     command = [sys.executable, "-m", "trainer", "shop", "serve", "--port", "0"]
     command += ["--workers", "2", "--slots", "6", "--reset-wait", "2", "--profile", "standard"]
     process = subprocess.Popen(
@@ -36,6 +36,12 @@ def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
     assert process.stdout is not None
     address = json.loads(process.stdout.readline())["address"]
     wait_until_ready(address)
+    return process, address
+
+
+@pytest.fixture
+def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    process, address = start()
     yield process, address
     process.terminate()
     assert process.wait(15) == 0
@@ -103,3 +109,28 @@ def test_two_workers_a_line_that_loses_replies_and_few_slots_change_no_episode(
     assert proxy.lost > 20
     assert wait_until_ready(serving[1])["free_slots"] == 6
     proxy.stop()
+
+
+@pytest.mark.chaos
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_workers_end_when_their_supervisor_is_killed() -> None:
+    process, address = start()
+    workers = worker_processes(process.pid)
+    assert len(workers) == 2
+    process.kill()
+    process.wait(15)
+    for _ in range(200):
+        if not any(map(is_serving, workers)):
+            break
+        time.sleep(0.1)
+    assert not any(is_serving(pid) for pid in workers)
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"{address}/healthz", timeout=5)
+
+
+def is_serving(pid: int) -> bool:
+    """Whether the process runs; an orphan that nobody waits for may stay as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
