@@ -286,3 +286,24 @@ def test_a_training_episode_on_the_real_engine_keeps_every_drawn_token(server, f
             assert sampled == trace["tokens"]["sampled"] > 0
             if layout == "episode":
                 assert len(rows) == 1
+
+
+def test_an_appended_prompt_reads_as_the_real_template_renders_it():
+    """Layout ``episode`` never renders a turn again, and shows the model the same text."""
+    transformers = pytest.importorskip("transformers", reason="needs the model's tokenizer here")
+    from trainer.engines.slime.history import AppendedPrompt, fixed_tools, render
+    from trainer.rollout.policy import Message, ModelTurn, ToolCall
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(MODEL)
+    opening = (Message("system", "You shop."), Message("user", "Buy a red cup."))
+    prompt = AppendedPrompt(tokenizer, opening)
+    said = '<tool_call>\n{"name": "search", "arguments": {"query": "red cup"}}\n</tool_call>'
+    sampled = [*tokenizer.encode(said, add_special_tokens=False), tokenizer.eos_token_id]
+    call = ToolCall("search", {"query": "red cup"}, "call-0")
+    turn = ModelTurn(text="", finish_reason="stop", tool_calls=(call,), token_ids=tuple(sampled))
+    before = prompt.token_ids(())
+    prompt.add(turn, sampled, (Message("tool", "Two cups.", tool_call_id="call-0"),))
+    after = prompt.token_ids(())
+    assert after[: len(before) + len(sampled)] == [*before, *sampled]
+    rendered = render(tokenizer, prompt.messages, fixed_tools())
+    assert tokenizer.decode(after) == tokenizer.decode(rendered)
