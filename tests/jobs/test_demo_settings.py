@@ -28,5 +28,5 @@ def test_without_a_file_it_is_the_shipped_one() -> None:
 def test_a_file_and_the_tiny_settings_exclude_each_other() -> None:
     with pytest.raises(InputError, match="--quick"):
         configuration(quick=True, path=MINI / "demo.yaml")
-    with pytest.raises(InputError, match="nobody.yaml"):
+    with pytest.raises(InputError, match=r"nobody\.yaml"):
         configuration(path=MINI / "nobody.yaml")
