@@ -102,6 +102,23 @@ def test_silence_ends_after_the_time_limit(made: Made, monkeypatch: pytest.Monke
     assert Delivery.objects.get().answer == "no answer within 0.3 s"
 
 
+def test_slow_receivers_do_not_hold_the_watcher_for_long(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.monitoring.notify.outbox.PASS_S", 0.3)
+    monkeypatch.setattr("intraskill_web.monitoring.notify.send.TIMEOUT_S", 0.2)
+    with receiver(None) as hook:
+        hook.silence_s = 0.5
+        for number in range(6):
+            webhook(f"{hook.url}/{number}")
+        evaluate(made.rounds[0])
+        outbox.deliver_due()
+        first = Delivery.objects.filter(tries=1).count()
+        assert 1 <= first < 6
+        outbox.deliver_due()
+        assert Delivery.objects.filter(tries=1).count() > first
+
+
 def test_a_redirect_is_not_followed(made: Made) -> None:
     with receiver(307) as hook:
         webhook(hook.url)

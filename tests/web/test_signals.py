@@ -250,6 +250,12 @@ def test_the_round_page_shows_open_signals_first_and_hides_a_seen_review(
     assert "is ready for review" not in viewer_client.get(path).content.decode()
 
 
+def test_nobody_is_asked_to_review_an_imported_gate(made: Made, viewer_client: Client) -> None:
+    Attempt.objects.filter(stage__round=made.rounds[0]).delete()
+    page = viewer_client.get("/experiments/demo/rounds/0/").content.decode()
+    assert "is ready for review" not in page
+
+
 def test_the_twin_of_a_round_names_the_kind_of_each_signal(
     made: Made, viewer_client: Client
 ) -> None:

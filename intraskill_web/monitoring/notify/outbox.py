@@ -9,6 +9,7 @@ side is known, and tried again with the same id.
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime, timedelta
 
 from django.db.models import F
@@ -23,6 +24,7 @@ PAUSES_S = (10, 60, 300, 1800, 7200)
 CLAIM_S = 120  # a claim older than this belongs to a sender that died
 KEPT_ANSWER = 300
 BATCH = 50
+PASS_S = 10.0  # of one call; what is left waits for the next, so that signals are looked at too
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +47,12 @@ def deliver_due() -> int:
     dead = Delivery.objects.filter(state="sending", claimed_at__lt=now - timedelta(seconds=CLAIM_S))
     dead.update(state="unsure", done_at=now, answer="the sender ended before the answer came")
     due = Delivery.objects.filter(state="waiting", next_at__lte=now, channel__enabled=True)
-    sent = 0
+    sent, begun = 0, time.monotonic()
     for delivery in due.select_related("channel", "event__round__experiment").order_by("id")[
         :BATCH
     ]:
+        if time.monotonic() - begun > PASS_S:
+            break
         later = _earliest(delivery.channel, timezone.now())
         if later > timezone.now():
             Delivery.objects.filter(pk=delivery.pk, state="waiting").update(next_at=later)

@@ -38,11 +38,13 @@ class Signal:
 
 
 def round_signals(facts: Facts, events: Events | None = None) -> list[Signal]:
-    """All signals of a round, open ones first; what only waits and was seen is left out."""
+    """All signals of a round, open ones first; what only waits is left out once it was seen, and
+    of an imported round, whose review nobody waits for.
+    """
     found = findings(facts)
     place = Place(facts.data.experiment, facts.data.round.number)
     shown = [_signal(item, place, (events or {}).get(item.key)) for item in found]
-    shown = [signal for signal in shown if not (signal.level == "info" and signal.seen)]
+    shown = [s for s in shown if s.level != "info" or (facts.attempts and not s.seen)]
     order = {"open": 0, "info": 1}
     shown.sort(key=lambda signal: (order[signal.level], signal.seen))
     return shown + _quiet(facts, {item.kind for item in found})
