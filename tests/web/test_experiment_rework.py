@@ -99,6 +99,20 @@ def test_a_failed_stage_offers_changes_and_skipping(
     assert done.status_code == 302
     latest = Attempt.objects.latest("pk")
     assert (latest.number, latest.skip_reason) == (2, "no endpoint tonight")
+    for state in (State.STARTING, State.RUNNING, State.SKIPPED):
+        assert move(latest, state, message=latest.skip_reason)
+    page = text_of(operator_client.get("/experiments/mine/rounds/0/"))
+    assert "no endpoint tonight" in page and "Skipped" in page
+
+
+def test_a_stage_that_was_retried_with_changes_says_so(
+    failed: Attempt, operator_client: Client
+) -> None:
+    address = "/experiments/mine/rounds/0/stages/analyse/retry/?format=json"
+    sent = {"config": "gate: {active_skill_budget: 4}"}
+    assert operator_client.post(address, sent).json()["ok"]
+    page = text_of(operator_client.get("/experiments/mine/rounds/0/"))
+    assert "1 changed setting" in page and "gate.active_skill_budget" in page
 
 
 def test_an_action_answers_a_program_with_the_rounds_status(
