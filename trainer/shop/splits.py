@@ -17,6 +17,9 @@ from trainer.errors import InputError
 from trainer.files import read_json
 
 SCHEMA_VERSION = "shopsimrl-persona-splits-v1"
+#: a range is kept as ids, so its end must be one that a catalogue can have
+_LARGEST_ID = 10**7
+_REMEDY = "Use the split file that belongs to the catalogue, or make one with `shop clean`"
 
 
 def task_ids_sha256(task_ids: Iterable[int]) -> str:
@@ -64,10 +67,14 @@ def load_splits(path: Path) -> SplitFile:
     document = read_json(path)
     splits = document.get("splits") if isinstance(document, dict) else None
     if not isinstance(splits, dict) or not splits:
-        raise InputError("a split file has an object 'splits'", file=path, field="splits")
+        raise InputError(
+            "a split file has an object 'splits'", file=path, field="splits", remedy=_REMEDY
+        )
     version = document.get("version", "")
     if not isinstance(version, str):
-        raise InputError("must be a text", file=path, field="version", value=version)
+        raise InputError(
+            "must be a text", file=path, field="version", value=version, remedy=_REMEDY
+        )
     return SplitFile(version, {name: _split(name, raw, path) for name, raw in splits.items()})
 
 
@@ -89,7 +96,7 @@ def checked_splits(
                 file=path,
                 field=f"splits.{split.name}.task_ids",
                 value=unknown[:5],
-                remedy="Use the split file that belongs to the catalogue",
+                remedy=_REMEDY,
             )
     return {name: split.task_ids for name, split in splits.items()}
 
@@ -97,11 +104,17 @@ def checked_splits(
 def _split(name: str, raw: Any, path: Path) -> Split:
     where = f"splits.{name}"
     if not isinstance(raw, dict):
-        raise InputError("a split must be an object", file=path, field=where, value=raw)
+        raise InputError(
+            "a split must be an object", file=path, field=where, value=raw, remedy=_REMEDY
+        )
     persona = raw.get("persona")
     if persona not in (True, False, None) or isinstance(persona, int) != isinstance(persona, bool):
         raise InputError(
-            "must be true, false or null", file=path, field=f"{where}.persona", value=persona
+            "must be true, false or null",
+            file=path,
+            field=f"{where}.persona",
+            value=persona,
+            remedy=_REMEDY,
         )
     split = Split(name, _task_ids(raw, path, where), persona, str(raw.get("role", "")))
     stated = raw.get("task_ids_sha256")
@@ -124,16 +137,18 @@ def _task_ids(raw: Mapping[str, Any], path: Path, where: str) -> tuple[int, ...]
                 "must be a list of distinct non-negative integers",
                 file=path,
                 field=f"{where}.task_ids",
+                remedy=_REMEDY,
             )
         return tuple(ids)
     start: Any = raw.get("start")
     end: Any = raw.get("end")
-    if not (_is_id(start) and _is_id(end)) or start > end:
+    if not (_is_id(start) and _is_id(end)) or not start <= end <= _LARGEST_ID:
         raise InputError(
-            "needs task_ids, or start and end with 0 <= start <= end",
+            f"needs task_ids, or start and end with 0 <= start <= end <= {_LARGEST_ID}",
             file=path,
             field=where,
             value={"start": start, "end": end},
+            remedy=_REMEDY,
         )
     return tuple(range(start, end))
 

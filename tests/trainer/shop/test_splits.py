@@ -68,6 +68,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         {"task_ids": 3},
         {"start": 5, "end": 2},
         {"start": 0},
+        {"start": 0, "end": 10**12},
         {},
         {"task_ids": [1], "persona": "yes"},
         {"task_ids": [1], "persona": 1},
@@ -81,6 +82,7 @@ def test_a_wrong_split_names_file_and_field(tmp_path: Path, split: Any) -> None:
         load_splits(path)
     assert str(path) in str(caught.value)
     assert "splits.broken" in str(caught.value)
+    assert caught.value.remedy
 
 
 def test_a_file_without_splits_is_refused(tmp_path: Path) -> None:
