@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from intraskill_web.core import formats
 from intraskill_web.experiments.models import Experiment
@@ -38,9 +39,12 @@ def plan_item(config: Mapping[str, Any], number: int, planned: int) -> Item:
     each = int(rollout.get("episodes_per_group", 0))
     kept = int(rollout.get("groups_kept", 0)) * each
     updates = int(optimiser.get("updates_per_step", 1))
-    detail = _(
+    detail = ngettext(
         "round %(n)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d episodes = "
-        "%(all)s; %(kept)d kept a step for %(updates)d updates of %(batch)s"
+        "%(all)s; %(kept)d kept a step for %(updates)d update of %(batch)s",
+        "round %(n)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d episodes = "
+        "%(all)s; %(kept)d kept a step for %(updates)d updates of %(batch)s",
+        updates,
     ) % {
         "n": number,
         "planned": planned,
