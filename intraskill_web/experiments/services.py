@@ -30,6 +30,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import refresh_experiment, refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.monitoring.preflight.run import require_ready
+from jobs.models import Host
 from jobs.transitions import RESUMABLE, RoundState
 from trainer.canonical import fingerprint
 from trainer.config import ExperimentConfig
@@ -266,6 +267,21 @@ def continue_until(
             _go_on_by_itself(experiment, True, actor)
     except IntegrityError as error:
         raise InputError("this round was started a moment ago", field="round") from error
+
+
+def pin_host(experiment: Experiment, host: str, *, actor: AbstractBaseUser | None = None) -> None:
+    """Run on this host only, from the next stage on; empty: on any. Raises InputError."""
+    known = sorted(Host.objects.values_list("name", flat=True))
+    if host and host not in known:
+        raise InputError(
+            "no worker of this host ever registered",
+            field="host",
+            value=host,
+            remedy=f"Known: {', '.join(known) or 'none yet'}",
+        )
+    with transaction.atomic():
+        Experiment.objects.filter(pk=experiment.pk).update(host=host)
+        audit.record("experiment.host", actor=actor, experiment=experiment.name, host=host)
 
 
 def hold_after_round(experiment: Experiment, *, actor: AbstractBaseUser | None = None) -> None:

@@ -12,6 +12,7 @@ from django.core.management import call_command
 
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Attempt, Experiment
+from jobs.models import Host
 from jobs.transitions import State
 from tests.jobs.traces import trace
 from trainer.files import append_jsonl
@@ -52,6 +53,18 @@ def test_a_round_is_started_shown_stopped_and_resumed(
     assert status["stages"][0]["attempt"] == 2
     _, [again], _ = command("round_status", "small")
     assert again == status
+
+
+def test_a_round_can_be_pinned_to_a_host_that_is_known(
+    experiment: Experiment, handed_in: Jobs, command: Command
+) -> None:
+    code, _, message = command("round_start", "small", "--host", "nowhere")
+    assert code == 2 and "no worker of this host ever registered" in message
+    assert not Attempt.objects.exists()
+    Host.objects.create(name="gpu-1")
+    code, [status], _ = command("round_start", "small", "--host", "gpu-1")
+    assert (code, status["state"]) == (0, "running")
+    assert Attempt.objects.get().host == "gpu-1"
 
 
 def test_bad_requests_end_with_2_and_say_what_to_do(
