@@ -144,6 +144,39 @@ def test_ids_and_log_probabilities_come_as_they_were_drawn(server):
     assert drawn.weight_version is not None
 
 
+def test_a_function_call_of_the_model_is_parsed_by_the_server_and_read_by_us(server):
+    """The smallest models call a function only after worked examples."""
+    from trainer.engines.endpoint.replies import turn_of
+    from trainer.shop.tools import tools_for
+
+    messages = [{"role": "system", "content": "You shop by calling functions."}]
+    for number, wanted in enumerate(("red lamp", "green table", "white cup", "black shoes")):
+        call = {
+            "id": f"call-{number}",
+            "type": "function",
+            "function": {"name": "search", "arguments": json.dumps({"query": wanted})},
+        }
+        messages += [
+            {"role": "user", "content": f"I want a {wanted}."},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call-{number}", "content": "Done."},
+            {"role": "assistant", "content": "Next."},
+        ]
+    messages.append({"role": "user", "content": "I want a blue chair."})
+    body = {
+        "model": "small",
+        "messages": messages,
+        "tools": tools_for({"search_available": True, "actions": []}),
+        "temperature": 0.0,
+        "max_tokens": 40,
+    }
+    reply = http().post(f"{server.spec.base_url}/v1/chat/completions", json=body, timeout=600)
+    turn = turn_of(reply.json(), latency_ms=0.0)
+    assert [call.name for call in turn.tool_calls] == ["search"], reply.text
+    assert "blue" in turn.tool_calls[0].arguments["query"]
+    assert turn.decode_error is None
+
+
 def test_weights_are_updated_from_disk_and_back(server, exports):
     record = read_json(server.state.with_name("serving.json"))
     url = server.spec.base_url
