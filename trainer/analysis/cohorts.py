@@ -16,6 +16,7 @@ import numpy as np
 
 from trainer.analysis.behaviour import METRICS, PHASES, Behaviour
 from trainer.analysis.schema import BehaviourPair, Cohort, Described, Difference
+from trainer.compare.bootstrap import Array
 from trainer.compare.report import mean
 
 OUTCOMES = ("all", "success", "failure", "technical")
@@ -166,7 +167,7 @@ def _difference(metric: str, values: Sequence[tuple[float, float]], source: str)
     )
 
 
-def interval(gaps: np.ndarray, metric: str) -> tuple[float, float]:  # type: ignore[type-arg]
+def interval(gaps: Array, metric: str) -> tuple[float, float]:
     """The percentile interval of the mean of ``gaps``; ``metric`` names the random stream."""
     digest = hashlib.sha256(f"{SEED}:{metric}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:4], "big"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from django.utils.translation import gettext as _
@@ -31,7 +32,9 @@ from intraskill_web.reports.site.curves import SCRIPTS as PLOT_SCRIPTS
 from intraskill_web.reports.site.curves import curves_plot
 from intraskill_web.reports.site.inputs import Inputs
 from intraskill_web.reports.site.words import CONDITIONS
-from trainer.analysis.schema import Arm, Test
+from trainer.analysis.schema import Arm, Figure, Test
+
+COUNTS = ("generated_episodes", "all_wrong_groups", "eligible_cards", "candidates")
 
 
 def overview(inputs: Inputs) -> Chapter:
@@ -121,20 +124,24 @@ def _rounds(inputs: Inputs) -> TableCard:
     rows = []
     for item in inputs.analysis.rounds:
         gate = gates.get(item.round)
-        figures = item.funnel
+        counts = {key: item.funnel[key].value for key in COUNTS if key in item.funnel}
+        measured: dict[str, object] = {}
+        if gate is not None:
+            measured = {
+                "bare": _value(gate.bare, "reward"),
+                "masked": _value(gate.masked, "reward"),
+                "delta": gate.delta.value,
+                "n": gate.delta.n,
+            }
         rows.append(
             {
                 "round": item.round,
                 "step": item.step,
                 "chunks": f"{_shown(item.input_chunks)} → {_shown(item.selected_chunks)}",
-                **{k: figures[k].value for k in ("generated_episodes", "all_wrong_groups",
-                                                 "eligible_cards", "candidates") if k in figures},
-                "bare": gate and _value(gate.bare, "reward"),
-                "masked": gate and _value(gate.masked, "reward"),
-                "delta": gate and gate.delta.value,
-                "n": gate and gate.delta.n,
+                **counts,
+                **measured,
             }
-        )  # fmt: skip
+        )
     columns = [
         Column("round", _("Round"), "count"),
         Column("step", _("Step"), "count"),
@@ -157,8 +164,8 @@ def _shown(value: int | None) -> str:
     return formats.UNKNOWN if value is None else str(value)
 
 
-def _value(figures: object, key: str) -> float | None:
-    found = figures.get(key)  # type: ignore[attr-defined]
+def _value(figures: Mapping[str, Figure], key: str) -> float | None:
+    found = figures.get(key)
     return None if found is None else found.value
 
 

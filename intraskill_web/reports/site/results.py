@@ -90,6 +90,12 @@ class Shown(Column):
         return formats.UNKNOWN if value is None else str(value)
 
 
+def interval_text(pair: tuple[float, float] | None, places: int = 3) -> str:
+    """An interval as people read it; empty where there is none."""
+    low, high = pair or (None, None)
+    return formats.interval(low, high, places)
+
+
 def present(columns: Sequence[Column], rows: Sequence[Mapping[str, object]]) -> list[Column]:
     """The columns in which any row says something."""
     return [c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)]
@@ -154,7 +160,7 @@ def _forest(test: Test) -> ForestCard:
             "name": word(CONTRASTS, each.name),
             "metric": word(METRICS, d.metric),
             "effect": formats.effect(d.difference),
-            "interval": formats.interval(*(d.interval or (None, None))),
+            "interval": interval_text(d.interval),
         }
         lines.append(
             {
@@ -163,7 +169,7 @@ def _forest(test: Test) -> ForestCard:
                 "id": word(METRICS, d.metric),
                 "drawing": forest_row(scale, d.difference, d.interval, "selected", label),
                 "effect": formats.effect(d.difference, 4),
-                "interval": formats.interval(*(d.interval or (None, None)), 4),
+                "interval": interval_text(d.interval, 4),
                 "status": "",
                 "n": formats.count(d.n),
             }
@@ -237,7 +243,7 @@ def _transitions(test: Test, moved: Sequence[Contrast]) -> TableCard:
             "n": each.n,
             "mcnemar": each.mcnemar_exact,
             "mid": each.mcnemar_mid_p,
-            "newcombe": formats.interval(*(each.newcombe or (None, None)), 4),
+            "newcombe": interval_text(each.newcombe, 4),
         }
         for each in moved
     ]
