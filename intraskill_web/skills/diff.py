@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 Change = Literal["added", "retired", "rewritten", "moved", "unchanged"]
+CRUMB = 1  # characters
 PIECES = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W\u3400-\u4dbf\u4e00-\u9fff]+|\s+|[^\w\s]")
 
 
@@ -81,18 +82,47 @@ def compare(old: Sequence[Text], new: Sequence[Text]) -> list[ChunkChange]:
 
 
 def words(old: str, new: str) -> list[Piece]:
-    """The word difference (characters in Chinese), neighbouring pieces of one kind joined."""
+    """The word difference (characters in Chinese), neighbouring pieces of one kind joined.
+
+    One character that two rewritten stretches happen to share belongs to them, else a rewrite
+    falls into crumbs.
+    """
     a, b = PIECES.findall(old), PIECES.findall(new)
+    blocks: list[list[str]] = []  # [text before, text after], alike where nothing changed
+    for _op, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        blocks.append(["".join(a[a0:a1]), "".join(b[b0:b1])])
     pieces: list[Piece] = []
-    for op, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if op == "equal":
-            pieces.append(Piece("=", "".join(a[a0:a1])))
+    for before, after in _joined(blocks):
+        if before == after:
+            pieces.append(Piece("=", before))
             continue
-        if a1 > a0:
-            pieces.append(Piece("-", "".join(a[a0:a1])))
-        if b1 > b0:
-            pieces.append(Piece("+", "".join(b[b0:b1])))
+        if before:
+            pieces.append(Piece("-", before))
+        if after:
+            pieces.append(Piece("+", after))
     return pieces
+
+
+def _joined(blocks: Sequence[list[str]]) -> list[list[str]]:
+    """The blocks with crumbs between two rewritten stretches added to these."""
+    made: list[list[str]] = []
+    for i, block in enumerate(blocks):
+        crumb = (
+            block[0] == block[1]
+            and 0 < len(block[0].strip()) <= CRUMB  # a space between two words is none
+            and 0 < i < len(blocks) - 1
+            and all(_rewritten(side) for side in (blocks[i - 1], blocks[i + 1]))
+        )
+        if made and (crumb or made[-1][0] != made[-1][1]) and (crumb or block[0] != block[1]):
+            made[-1] = [made[-1][0] + block[0], made[-1][1] + block[1]]
+        else:
+            made.append(list(block))
+    return made
+
+
+def _rewritten(block: Sequence[str]) -> bool:
+    """Whether text was replaced by other text, not only added or taken away."""
+    return block[0] != block[1] and all(len(text) > CRUMB for text in block)
 
 
 def word_count(text: str) -> int:

@@ -105,13 +105,13 @@ def full(made: Made, operator: Any) -> Made:
 def english() -> set[str]:
     """Texts of the catalogue whose Chinese differs, without placeholders and bare identifiers."""
     path = Path(settings.BASE_DIR) / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
-    return {
-        e["msgid"].replace("%%", "%")
-        for e in entries(path.read_text(encoding="utf-8"))
-        if e["msgid"]
-        and "%(" not in e["msgid"]
-        and e["msgid"] not in (e.get("msgstr"), "IntraSkill")
-    }
+    found = set()
+    for entry in entries(path.read_text(encoding="utf-8")):
+        text = entry["msgid"].replace("%%", "%")
+        said = " " in text or text[:1].isupper()
+        if said and "%(" not in text and text != entry.get("msgstr", text):
+            found.add(text)
+    return found
 
 
 def real(path: str, made: Made) -> str:

@@ -79,3 +79,15 @@ def test_every_chunk_of_either_version_appears_once(old: list[str], new: list[st
     made = compare([text(c) for c in old], [text(c) for c in new])
     assert sorted(change.skill_id for change in made) == sorted(set(old) | set(new))
     assert [c.skill_id for c in made if c.new_place] == new
+
+
+def test_a_rewrite_does_not_fall_into_crumbs() -> None:
+    pieces = words("任务显性约束和用户画像", "任务识别所有约束需求相关规格")
+    assert "".join(p.text for p in pieces if p.op != "+") == "任务显性约束和用户画像"
+    assert "".join(p.text for p in pieces if p.op != "-") == "任务识别所有约束需求相关规格"
+    old, new = "购买前验证偏好", "识别与前相关的规格"
+    assert [p.op for p in words(old, new)] == ["-", "+"]
+
+
+def test_a_single_changed_character_stays_a_single_one() -> None:
+    assert [p.text for p in words("甲乙丙丁", "甲戊丙己")] == ["甲", "乙", "戊", "丙", "丁", "己"]
