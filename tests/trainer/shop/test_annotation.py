@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainer.errors import IncompleteError
-from trainer.shop.data.annotate import AnnotatorIdentity, PriceAnnotator, openai_ask
+from trainer.shop.data.annotate import AnnotatorIdentity, EndpointError, PriceAnnotator, openai_ask
 from trainer.shop.data.annotation import Annotation, AnnotationError, read_annotation
 
 TEXT = "想买台灯，300元左右"
@@ -111,7 +111,7 @@ def test_answers_are_kept_and_asked_again_under_another_identity(tmp_path: Path)
 class Endpoint:
     """An OpenAI-compatible endpoint with one answer; keeps what it was asked."""
 
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, *, choices: int = 1) -> None:
         self.requests: list[dict[str, Any]] = []
         endpoint = self
 
@@ -122,7 +122,7 @@ class Endpoint:
                 message = {"role": "assistant", "content": content}
                 choice = {"index": 0, "finish_reason": "stop", "message": message}
                 reply = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
-                data = json.dumps({**reply, "choices": [choice]}).encode()
+                data = json.dumps({**reply, "choices": [choice] * choices}).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
@@ -154,13 +154,26 @@ def test_the_endpoint_is_asked_as_the_contract_says(tmp_path: Path) -> None:
     assert request["messages"][1]["content"] == "task_id: 1\n短50元"
 
 
-def test_an_endpoint_that_fails_is_named(tmp_path: Path) -> None:
-    def unreachable(system: str, user: str) -> str:
-        raise AnnotationError("http://model.invalid/v1: connection refused")
+def test_an_endpoint_that_fails_is_named_and_not_asked_about_every_task(tmp_path: Path) -> None:
+    asked = []
 
-    annotator = PriceAnnotator(unreachable, IDENTITY, tmp_path / "cache.jsonl")
-    with pytest.raises(IncompleteError, match="connection refused"):
-        annotator.annotate([(1, "短", "短")])
+    def unreachable(system: str, user: str) -> str:
+        asked.append(user)
+        raise EndpointError("http://model.invalid/v1: connection refused")
+
+    cache = tmp_path / "cache.jsonl"
+    annotator = PriceAnnotator(unreachable, IDENTITY, cache)
+    with pytest.raises(IncompleteError, match=f"connection refused.*kept in {cache}"):
+        annotator.annotate([(number, "短", "短") for number in range(5000)], workers=2)
+    assert len(asked) < 5000
+
+
+def test_an_endpoint_without_a_choice_breaks_the_contract() -> None:
+    endpoint = Endpoint("", choices=0)
+    with pytest.raises(AnnotationError, match="no choice"):
+        openai_ask(endpoint.url, "m", None)("system", "user")
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
 
 
 def test_a_broken_answer_is_asked_three_times_and_then_named(tmp_path: Path) -> None:

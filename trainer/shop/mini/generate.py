@@ -33,7 +33,9 @@ def tasks_document(splits: dict[str, tuple[Task, ...]], catalogue_sha256: str) -
             "splits": {name: [task_record(task) for task in splits[name]] for name in splits},
         }
     )
-    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
+    packed = bytearray(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+    packed[9] = 3  # the system that packed it: Python 3.13 writes "unknown", earlier ones "Unix"
+    return bytes(packed)
 
 
 def main(path: Path = TASKS_FILE) -> None:

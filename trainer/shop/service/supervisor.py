@@ -30,13 +30,18 @@ class Supervisor:
         self._stopping = False
 
     def run(self, announce: Callable[[], None]) -> int:
-        """``announce()`` is called once all workers can be reached."""
+        """``announce()`` is called once all workers can be reached. 1: they never could."""
         for number in _SIGNALS:
             signal.signal(number, self._stop)
         for worker in range(len(self._ready)):
             self._start(worker)
-        self._wait_until_ready()
-        announce()
+        failed = False
+        if self._can_be_reached():
+            announce()
+        elif not self._stopping:
+            _LOG.error("not all workers could be reached within %.0f s", _START_SECONDS)
+            failed = True
+            self._stop()
         while self._workers:
             pid, status = os.wait()
             worker, started = self._workers.pop(pid)
@@ -46,12 +51,16 @@ class Supervisor:
             _LOG.error("worker %d ended with %d; starting it again", worker, code)
             time.sleep(max(0.0, started + _SHORTEST_LIFE - time.monotonic()))
             self._start(worker)
-        return 0
+        return int(failed)
 
-    def _wait_until_ready(self) -> None:
+    def _can_be_reached(self) -> bool:
+        """Wait for all workers; False when the time is over or a stop came first."""
         give_up = time.monotonic() + _START_SECONDS
-        while not all(path.exists() for path in self._ready) and time.monotonic() < give_up:
+        while not self._stopping and time.monotonic() < give_up:
+            if all(path.exists() for path in self._ready):
+                return True
             time.sleep(0.02)
+        return False
 
     def _start(self, worker: int) -> None:
         with _signals_held():  # a stop comes before the fork or after it, never between
@@ -73,7 +82,7 @@ class Supervisor:
             finally:
                 os._exit(code)
 
-    def _stop(self, number: int, frame: object) -> None:
+    def _stop(self, number: int = signal.SIGTERM, frame: object = None) -> None:
         self._stopping = True
         for pid in self._workers:
             with contextlib.suppress(ProcessLookupError):
