@@ -109,7 +109,7 @@ def english() -> set[str]:
     for entry in entries(path.read_text(encoding="utf-8")):
         text = entry["msgid"].replace("%%", "%")
         said = " " in text or text[:1].isupper()
-        if said and "%(" not in text and text != entry.get("msgstr", text):
+        if said and "%(" not in text and entry["msgid"] != entry.get("msgstr"):
             found.add(text)
     return found
 
