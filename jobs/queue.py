@@ -30,7 +30,6 @@ from intraskill_web import home
 from intraskill_web.queues import redis_url
 
 RUN_ATTEMPT = "jobs.runner.run_attempt"
-RUN_REPLAY = "jobs.episodes.replay.run_replay"
 NO_TIMEOUT = -1
 RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
@@ -143,18 +142,6 @@ def _enqueue_work(function: str, pk: int, job_id: str) -> None:
             unique=True,
             description=job_id,
         )
-
-
-def enqueue_replay(replay_id: int) -> None:
-    """Hand a counterfactual replay in. Raises RedisError when the queue is down."""
-    _queue().enqueue_call(
-        RUN_REPLAY,
-        args=(replay_id,),
-        timeout=NO_TIMEOUT,
-        result_ttl=RESULT_TTL_S,
-        failure_ttl=FAILURE_TTL_S,
-        description=f"replay {replay_id}",
-    )
 
 
 def withdraw(job_id: str) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from operator import add
+from itertools import chain
+from sys import intern
 
 RUN = re.compile(r"[a-z]+|[0-9]+|[^\W\x00-\x7f]+")
 LETTERS, DIGITS, OTHER = 3, 4, 2
@@ -21,7 +22,20 @@ MAX_TERMS = 40_000
 MAX_TEXT = 2_000_000  # characters
 _CACHE_SIZE = 100_000
 
-_known: dict[str, tuple[str, ...]] = {}
+
+class _Pieces(dict[str, tuple[str, ...]]):
+    """The terms of a run; most runs come again, in words and in titles of products."""
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        pieces = _cut(run)
+        if len(run) < 32:
+            if len(self) >= _CACHE_SIZE:
+                self.clear()
+            self[run] = pieces
+        return pieces
+
+
+_pieces = _Pieces()
 
 
 def terms(texts: Iterable[str]) -> set[str]:
@@ -29,15 +43,7 @@ def terms(texts: Iterable[str]) -> set[str]:
     text = "\n".join(texts)
     if len(text) > MAX_TEXT:
         return {TOO_BIG}
-    runs = set(RUN.findall(text.lower()))
-    # One pass over all runs of the third kind at once: they are many and seldom met again.
-    other = "\n".join([run for run in runs if run >= FIRST_OTHER])
-    found = {pair for pair in set(map(add, other, other[1:])) if "\n" not in pair}
-    for run in runs:
-        if run < DIGITS_END:
-            found.update(_cut(run))
-        elif run < FIRST_OTHER:
-            found.update(_pieces(run))
+    found = set(chain.from_iterable(map(_pieces.__getitem__, set(RUN.findall(text.lower())))))
     return {TOO_BIG} if len(found) > MAX_TERMS else found
 
 
@@ -49,18 +55,6 @@ def required(word: str) -> list[str]:
     return list(wanted)
 
 
-def _pieces(run: str) -> tuple[str, ...]:
-    """The terms of a run of letters, kept: words come again and again."""
-    known = _known.get(run)
-    if known is None:
-        known = _cut(run)
-        if len(run) < 32:
-            if len(_known) >= _CACHE_SIZE:
-                _known.clear()
-            _known[run] = known
-    return known
-
-
 def _cut(run: str) -> tuple[str, ...]:
     size = OTHER if run >= FIRST_OTHER else DIGITS if run < DIGITS_END else LETTERS
-    return tuple([run[i : i + size] for i in range(len(run) - size + 1)])
+    return tuple([intern(run[i : i + size]) for i in range(len(run) - size + 1)])

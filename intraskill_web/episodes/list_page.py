@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
@@ -20,7 +20,7 @@ from intraskill_web.episodes.endings import Ending, ending, ending_badge
 from intraskill_web.episodes.facets import FacetBar, fields, found_facets
 from intraskill_web.episodes.filters import Chip, EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
-from intraskill_web.episodes.listing import Counted, ListPage, counted, list_page
+from intraskill_web.episodes.listing import FACET_LIMIT, Counted, ListPage, counted, list_page
 from intraskill_web.episodes.models import Episode, SavedSearch
 from intraskill_web.episodes.order import COLUMNS, Key, Order
 from intraskill_web.episodes.words import Hit
@@ -87,7 +87,9 @@ class EpisodeList:
         listed = list_page(filter_, order, before=before, after=after)
         counting = counted(filter_)
         if filter_.words and not (before or after or listed.older):
-            counting = Counted(len(listed.rows), capped=False, facets=counting.facets)
+            counting = replace(
+                counting, count=len(listed.rows), capped=False, certain=True, known=True
+            )
         return cls(filter_, order, listed, counting)
 
     @cached_property
@@ -120,6 +122,7 @@ class EpisodeList:
             "counted": self.counted,
             "rows": [self._row(episode, badges) for episode in self.page.rows],
             "facets": fields(self.filter, names),
+            "facet_limit": FACET_LIMIT,
             "bars": bars,
             "heads": {name: self._head(name) for name in COLUMNS},
             "search_text": self.filter.values.get("q", ""),

@@ -1,7 +1,7 @@
 """One page of the episode list by key, its capped count with facets, and an episode's neighbours.
 
-Counting stops at COUNT_LIMIT, so that a huge list answers as fast; facets then count the newest
-COUNT_LIMIT only, and say so.
+Counting stops at COUNT_LIMIT, so that a huge list answers as fast; facets count the newest
+FACET_LIMIT, and say so where there are more.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from intraskill_web.episodes.words import Hit
 
 PAGE = 50
 COUNT_LIMIT = 10_000
+FACET_LIMIT = 2_000
 COUNT_SECONDS = 1.0
 # what facets count: parameter → column
 FACETS = {
@@ -62,6 +63,7 @@ class Counted:
     facets: Mapping[str, Counter[Any]]
     certain: bool = True
     known: bool = True
+    sampled: bool = False  # the facets count the newest FACET_LIMIT only
 
 
 def list_page(
@@ -72,7 +74,7 @@ def list_page(
     after: Key | None = None,
 ) -> ListPage:
     """The page behind ``before``, or in front of ``after``, or the first."""
-    rows = filter_.apply(Episode.objects.select_related("experiment", "round"))
+    rows = filter_.apply(Episode.objects.select_related("experiment", "round").defer("behaviour"))
     back = after is not None
     key = after or before
     if filter_.words and not filter_.errors:
@@ -95,21 +97,27 @@ def list_page(
 
 
 def counted(filter_: EpisodeFilter) -> Counted:
-    """The count and the facets in one query over the newest COUNT_LIMIT that match."""
+    """The facets of the newest FACET_LIMIT that match and, where there are more, the count."""
     certain = not filter_.words or filter_.words.certain
     if filter_.errors:
         return Counted(0, capped=False, facets={})
     rows = filter_.apply(Episode.objects.all()).order_by("-pk")
-    sql, parameters = rows.values_list(*FACETS.values())[: COUNT_LIMIT + 1].query.sql_with_params()
+    sql, parameters = rows.values_list(*FACETS.values())[:FACET_LIMIT].query.sql_with_params()
     try:
-        with limited(COUNT_SECONDS), connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            values = cursor.fetchall()
+        with limited(COUNT_SECONDS):
+            with connection.cursor() as cursor:
+                cursor.execute(sql, parameters)
+                values = cursor.fetchall()
+            count = len(values)
+            if count == FACET_LIMIT:
+                count = rows.order_by()[: COUNT_LIMIT + 1].count()
     except TooSlow:
         return Counted(0, capped=True, facets={}, certain=certain, known=False)
     columns = zip(*values, strict=True) if values else ()
     facets = dict(zip(FACETS, map(Counter, columns), strict=False))
-    return Counted(min(len(values), COUNT_LIMIT), len(values) > COUNT_LIMIT, facets, certain)
+    return Counted(
+        min(count, COUNT_LIMIT), count > COUNT_LIMIT, facets, certain, sampled=count > FACET_LIMIT
+    )
 
 
 @dataclass(frozen=True, slots=True)

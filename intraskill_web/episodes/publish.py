@@ -30,10 +30,7 @@ def publish(prepared: Sequence[Prepared], shared: Mapping[str, Any]) -> None:
         return
     with transaction.atomic():
         first = _ids(len(prepared))
-        rows = [
-            [_stored({**entry.values, **shared}, name, first + i) for name in COLUMNS]
-            for i, entry in enumerate(prepared)
-        ]
+        rows = [_row(entry.values, shared, first + i) for i, entry in enumerate(prepared)]
         _place(prepared, rows)
         with connection.cursor() as cursor:
             _insert(cursor, rows)
@@ -84,16 +81,14 @@ def _ids(count: int) -> int:
         return int(first)
 
 
-def _stored(values: Mapping[str, Any], name: str, row_id: int) -> Any:
-    if name == "id":
-        return row_id
-    if name in ("skill_ids", "behaviour"):
-        return json.dumps(values.get(name, {}))
-    if name == "started_at" and values.get(name) is not None and connection.vendor == "sqlite":
-        return connection.ops.adapt_datetimefield_value(values[name])
-    if name in ("body_at", "body_size"):
-        return values.get(name, 0)
-    return values.get(name)
+def _row(values: Mapping[str, Any], shared: Mapping[str, Any], row_id: int) -> list[Any]:
+    """The columns of a row as the database takes them; the body's place is noted later."""
+    whole = {"body_at": 0, "body_size": 0, "behaviour": {}, **values, **shared, "id": row_id}
+    for name in ("skill_ids", "behaviour"):
+        whole[name] = json.dumps(whole[name])
+    if connection.vendor == "sqlite" and whole.get("started_at") is not None:
+        whole["started_at"] = connection.ops.adapt_datetimefield_value(whole["started_at"])
+    return [whole.get(name) for name in COLUMNS]
 
 
 def _place(prepared: Sequence[Prepared], rows: list[list[Any]]) -> None:

@@ -31,5 +31,5 @@ def typed_filters(query: QueryDict) -> QueryDict | None:
     whole = query.copy()
     whole.pop("q", None)
     for key in typed:
-        whole[key] = typed[key]
+        whole[key] = str(typed[key])
     return whole

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -25,6 +26,7 @@ from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.skills.models import Curriculum, SkillVersionChunk
 from jobs import queue
 
+RUN_REPLAY = "jobs.episodes.replay.run_replay"
 MOST = 64
 USUAL = 16
 SHOWN = 20
@@ -82,6 +84,9 @@ def replay(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST":
         if not may:
             raise PermissionDenied
+        if "again" in request.POST:
+            _again(episode, request.POST["again"])
+            return redirect(reverse("episodes:replay", args=[pk]))
         made = None if why else _ask(request, episode, bank, checkpoints, errors)
         if made is not None:
             return redirect(reverse("episodes:replay", args=[pk]))
@@ -150,13 +155,26 @@ def _ask(
         )  # fmt: skip
         audit.record(
             "episode.replay",
-            actor=request.user,
+            actor=request.user,  # type: ignore[arg-type]
             experiment=episode.experiment.name,
             subject=str(episode.pk),
             n=n,
         )
-        transaction.on_commit(lambda: queue.enqueue_replay(made.pk), robust=True)
+        queue.enqueue_work_on_commit(RUN_REPLAY, made.pk, f"replay-{made.pk}")
     return made
+
+
+def _again(episode: Episode, text: str) -> None:
+    """Hand a replay in once more: one that failed, or whose worker is gone. It goes on from its
+    files.
+    """
+    found = episode.replays.filter(pk=int(text) if text.isdigit() and len(text) < 10 else 0)
+    row = found.exclude(state="succeeded").first()
+    if row is not None:
+        stamp = timezone.now().strftime("%Y%m%d%H%M%S")
+        with transaction.atomic():
+            Replay.objects.filter(pk=row.pk).update(state="requested", error="")
+            queue.enqueue_work_on_commit(RUN_REPLAY, row.pk, f"replay-{row.pk}-{stamp}")
 
 
 def _bank(episode: Episode) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ def ids(episode: Episode) -> list[str]:
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     jobs: list[int] = []
-    monkeypatch.setattr(queue, "enqueue_replay", jobs.append)
+    monkeypatch.setattr(queue, "enqueue_work_on_commit", lambda name, pk, job: jobs.append(pk))
     return jobs
 
 
@@ -126,6 +126,20 @@ def test_only_operators_start_replays_and_a_failure_is_kept_in_words(
     run_replay(replay.pk)
     replay.refresh_from_db()
     assert replay.state == "failed" and "checkpoint" in replay.error
+    viewer_client.post(address, {"again": str(replay.pk)})
+    assert handed == []
+
+
+def test_a_replay_that_failed_is_handed_in_again(
+    episode: Episode, operator_client: Client, handed: list[int]
+) -> None:
+    replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=2)
+    Replay.objects.update(state="failed", error="lost")
+    address = f"/episodes/{episode.pk}/replay/"
+    for value in ("x", "999", str(replay.pk)):
+        assert operator_client.post(address, {"again": value}).status_code == 302
+    replay.refresh_from_db()
+    assert (handed, replay.state, replay.error) == ([replay.pk], "requested", "")
 
 
 def test_an_episode_from_elsewhere_says_why_it_cannot_be_replayed(
