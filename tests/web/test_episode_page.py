@@ -185,5 +185,5 @@ def test_first_and_last_of_a_list_have_no_further_neighbour(
 ) -> None:
     newest = Episode.objects.filter(purpose="masked").order_by("-pk")[0]
     text = page(viewer_client, newest)
-    assert 'rel="prev" aria-disabled="true"' in text
+    assert 'rel="prev" role="link" aria-disabled="true"' in text
     assert 'rel="next" href="' in text
