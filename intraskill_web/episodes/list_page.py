@@ -124,6 +124,7 @@ class EpisodeList:
             "facets": fields(self.filter, names),
             "facet_limit": FACET_LIMIT,
             "bars": bars,
+            "follow": self._newest(),
             "heads": {name: self._head(name) for name in COLUMNS},
             "search_text": self.filter.values.get("q", ""),
             "export_kinds": ("csv", "jsonl", "parquet"),
@@ -184,6 +185,12 @@ class EpisodeList:
             where=_where(episode),
             which=_which(episode),
         )
+
+    def _newest(self) -> int | None:
+        """The id behind which newer episodes are offered: on the first page of newest first."""
+        if self.page.newer is not None or self.order.column or not self.page.rows:
+            return None
+        return self.page.rows[0].pk
 
     def _address(self, pk: int) -> str:
         """The page of an episode in this list."""

@@ -234,3 +234,16 @@ def test_bodies_are_compressed_and_read_back(home: Path) -> None:
     places = bodies.append([bodies.compress(b"a" * 1000), bodies.compress(b"b")])
     assert [bodies.read(place) for place in places] == [b"a" * 1000, b"b"]
     assert places[0].size < 60
+
+
+def test_the_newest_page_knows_what_is_newer_and_older_pages_do_not_ask(
+    said: list[Episode], viewer_client: Client
+) -> None:
+    newest = said[-1].pk
+    assert f'id="newer" role="status" hidden data-after="{newest}"' in (
+        viewer_client.get("/episodes/").content.decode()
+    )
+    for query in ("sort=-turns", f"before={newest}"):
+        assert 'id="newer"' not in viewer_client.get(f"/episodes/?{query}").content.decode()
+    answer = viewer_client.get(f"/episodes/?after={said[2].pk}&format=json").json()
+    assert [row["id"] for row in answer["results"]] == [e.pk for e in said[:2:-1]]
