@@ -87,6 +87,8 @@ class Training:
     interval: Interval
     free_href: str
     assisted_href: str
+    empty_groups: int  # of the assisted: those whose draw showed no chunk
+    empty_href: str
     drawing: Markup
 
 
@@ -230,8 +232,10 @@ def _training(experiment: Experiment) -> list[dict[str, Any]]:
         .values_list("round__number", "treatment_mode", "mean")
     )
     rates: dict[int, dict[bool, list[float]]] = {}
+    empty: dict[int, int] = {}
     for number, mode, mean in rows:
         rates.setdefault(number, {True: [], False: []})[mode == "skill_free"].append(mean)
+        empty[number] = empty.get(number, 0) + (mode == "assisted_empty")
     made = []
     for number in sorted(rates):
         free, assisted = rates[number][True], rates[number][False]
@@ -251,6 +255,8 @@ def _training(experiment: Experiment) -> list[dict[str, Any]]:
                 "interval": (b - a - half, b - a + half),
                 "free_href": episodes_url(**query, treatment="skill_free"),
                 "assisted_href": episodes_url(**query, treatment="assisted"),
+                "empty_groups": empty[number],
+                "empty_href": episodes_url(**query, treatment="assisted_empty"),
             }
         )
     return made

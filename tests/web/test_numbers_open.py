@@ -11,9 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 
+from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.round_page import load_data, load_gates, load_state
 from intraskill_web.experiments.round_view import round_panel
 from intraskill_web.monitoring.panels.outcome import OutcomeRow
+from intraskill_web.skills.internalisation import build
 from tests.web.factories import GROUPS, SIBLINGS, STEPS, Made
 from tests.web.html import Page
 
@@ -86,3 +88,31 @@ def own_links(html: str) -> Iterator[str]:
         if href.startswith("/") and kind not in seen and not href.endswith((".txt", "/admin/")):
             seen.add(kind)
             yield unescape(href)
+
+
+def test_the_rows_of_internalisation_in_training(made: Made, viewer_client: Client) -> None:
+    Episode.objects.filter(purpose="train", group_index=0).update(
+        treatment_mode="assisted_empty", skill_ids=[]
+    )
+    rows = build(made.experiment).training
+    assert rows[0].empty_groups == 1
+    for row in rows:
+        assert total(viewer_client, row.free_href) == row.free_groups * SIBLINGS
+        empty = total(viewer_client, row.empty_href)
+        assert empty == row.empty_groups * SIBLINGS
+        assert total(viewer_client, row.assisted_href) == row.assisted_groups * SIBLINGS - empty
+
+
+def test_every_row_of_the_masks_page(made: Made, viewer_client: Client) -> None:
+    path = "/experiments/demo/rounds/0/masks/"
+    twin = viewer_client.get(f"{path}?format=json").json()["windows"]
+    whole = {w["skill_id"]: w["shown"] for w in reversed(twin)}  # the whole round stands first
+    page = Page(viewer_client.get(path).content.decode())
+    opened = 0
+    for href, _text in page.links:
+        query = parse_qs(urlsplit(href).query)
+        if "purpose" in query:
+            key = query.get("chunk", ["skill-free"])[0]
+            assert total(viewer_client, href) == whole[key] * SIBLINGS, key
+            opened += 1
+    assert opened == len(whole)
