@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from trainer.analysis import Analysis, read_run
 from trainer.analysis.schema import Contrast
+from trainer.errors import InputError
+from trainer.files import write_json
 
 ARMS = {
     "base_free": (0.5421666666666667, 0.02433258, 0.5175, 6.2125, 2485, 57, 19, 224, 2409, 712_183,
@@ -314,3 +317,34 @@ def test_no_path_of_a_machine_is_in_the_document(found: Analysis) -> None:
     text = found.model_dump_json()
     assert "/root/" not in text
     assert "C:\\\\" not in text
+
+
+def test_files_of_the_whole_layout_are_used_where_they_are(published: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "published"
+    shutil.copytree(published, copied)
+    analysis = copied / "artifacts/analysis"
+    rows = ["round,group_index,mode,classification,all_wrong,rollouts,scored"]
+    rows += [f"3,{i},assisted,{c},0,8,8" for i, c in enumerate(["not_frontier"] * 3 + ["deficit"])]
+    (analysis / "training_groups.csv").write_text("\n".join(rows) + "\n")
+    delta = {"n": 400, "a": 0.8694166666666666, "b": 0.8760238095238095, "ci95": [-0.0218, 0.035]}
+    write_json(analysis / "analysis.json", {"rounds": [{"round": 3, "gate_delta": delta}]})
+    found = read_run(copied)
+    last = next(r for r in found.rounds if r.round == 3)
+    assert (last.funnel["not_frontier"].value, last.funnel["deficit"].value) == (3, 1)
+    assert last.funnel["deficit"].source == "artifacts/analysis/training_groups.csv"
+    assert found.gates[3].delta_interval == (-0.0218, 0.035)
+    assert "artifacts/analysis/analysis.json" not in found.missing
+
+
+def test_a_damaged_file_is_named(published: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "published"
+    shutil.copytree(published, copied)
+    path = copied / "artifacts/round-001/analysis/candidate_pool.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("pool_sha256", "pool_sha255"))
+    with pytest.raises(InputError, match="candidate_pool"):
+        read_run(copied)
+
+
+def test_a_folder_of_neither_layout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a run folder nor a published run"):
+        read_run(tmp_path)
