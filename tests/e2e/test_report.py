@@ -33,7 +33,7 @@ def opened(browser: Any, site: Path) -> Iterator[Any]:
         page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else 0)
         page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
         page.on("request", lambda r: None if r.url.startswith("file:") else faults.append(r.url))
-        page.goto((site / path).as_uri(), wait_until="load")
+        page.goto((site / path).as_uri().replace("%23", "#"), wait_until="load")
         return page, faults
 
     yield start
