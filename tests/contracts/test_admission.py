@@ -127,6 +127,9 @@ class SlowShop:
     def identity(self):
         return {"adapter": "slow"}
 
+    def meet(self, session):
+        pass
+
     def session(self, task_id, max_actions):
         shop = self
 

@@ -10,11 +10,15 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.contracts.shopping_scripts import by_session, losing, tasks
+from tests.contracts.shopping_scripts import by_session, losing, tasks, world
+from trainer.engines.slime.shops import OwnSession
 from trainer.files import read_json
+from trainer.shop.identity import OtherEnvironment
+from trainer.shop.replay import replay
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 3
@@ -77,6 +81,9 @@ def test_a_group_and_its_retry_are_played_in_the_service_and_leave_no_slot_taken
     assert trace["provenance"]["environment"]["adapter"] == "shopsimulator_http"
     assert trace["final"]["termination_reason"] == "purchase"
     assert "lease_id" not in json.dumps(trace)
+    named = {key: trace["provenance"]["environment"][key] for key in world().identity()}
+    assert named == world().identity()
+    assert replay(world(), trace) is None
     assert health(service)["free_slots"] == SLOTS
 
 
@@ -109,6 +116,94 @@ def test_a_service_that_is_gone_leaves_unscored_episodes_with_their_cause(double
     rows = double.generate(double.group(0), args)[0]
     assert rows[0].metadata["shopsim_failure"] == "environment"
     assert rows[0].metadata["shopsim_abort_reason"] == "ShopServiceError"
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ({"shopsim_environment_profile": "compat"}, "another profile.*'compat' is wanted"),
+        ({"shopsim_environment_catalogue_sha256": "0" * 64}, "another catalogue_sha256"),
+    ],
+)
+def test_a_service_of_another_environment_ends_the_job(double, service, named, found):
+    engine = double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
+    args = double.args(shopsim_environment="http", shopsim_environment_base_url=service, **named)
+    with pytest.raises(OtherEnvironment, match=found):
+        double.generate(double.group(0), args)
+    assert not engine.requests
+    assert health(service)["free_slots"] == SLOTS
+
+
+def test_the_service_that_the_settings_name_is_played_in(double, service):
+    double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
+    args = double.args(
+        shopsim_environment="http",
+        shopsim_environment_base_url=service,
+        shopsim_environment_profile="standard",
+        shopsim_environment_catalogue_sha256=world().identity()["catalogue_sha256"],
+        shopsim_full_skill_retry=False,
+    )
+    rows = double.generate(double.group(0), args)
+    assert all(row[0].metadata["shopsim_scored"] for row in rows)
+
+
+def told(url, **identity):
+    """A service session that was told ``identity``."""
+    return OwnSession(SimpleNamespace(url=url, served=lambda: identity), 0)
+
+
+def test_a_service_that_comes_back_as_another_one_is_refused(double):
+    from trainer.engines.slime.settings import hook_settings
+    from trainer.engines.slime.shops import shop_of
+
+    shop = shop_of(hook_settings(double.args(shopsim_environment="http")))
+    assert "profile" not in shop.identity()
+    shop.meet(told("http://a", profile="compat", catalogue_sha256="1", primary_reward="r"))
+    assert shop.identity()["catalogue_sha256"] == "1"
+    assert shop.world.profile.primary_reward == "r"
+    with pytest.raises(OtherEnvironment, match="another catalogue_sha256; '1' is wanted"):
+        shop.meet(told("http://a", profile="compat", catalogue_sha256="2"))
+    assert shop.identity()["catalogue_sha256"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("named", "served", "found"),
+    [
+        ({"shopsim_environment_profile": "compat"}, {"environment_version": "v7"}, "another env"),
+        ({"shopsim_environment_profile": "compat"}, {}, "does not tell its environment_version"),
+        (
+            {"shopsim_environment_catalogue_sha256": "0" * 64},
+            {"environment_version": "shopsimulator-paper-aligned-v8"},
+            "does not tell its catalogue",
+        ),
+    ],
+)
+def test_of_the_published_service_what_it_tells_is_checked(double, named, served, found):
+    from trainer.engines.slime.settings import hook_settings
+    from trainer.engines.slime.shops import shop_of
+
+    shop = shop_of(hook_settings(double.args(shopsim_environment="http", **named)))
+    with pytest.raises(OtherEnvironment, match=found):
+        shop.meet(told("http://a", **served))
+
+
+def test_the_live_preflight_refuses_a_service_of_another_environment(double, service, tmp_path):
+    from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
+    from trainer.engines.slime.preflight import check_slime
+
+    launch = make_launch(tmp_path / "launch")
+    states = {}
+    for profile in ("standard", "compat"):
+        write_hooks(
+            tmp_path / "launch",
+            shopsim_environment_base_url=service,
+            shopsim_environment_profile=profile,
+        )
+        document = check_slime(launch, {}, live=True)
+        states[profile] = {item["name"]: item["state"] for item in document["checks"]}[
+            "live.environment"
+        ]
+    assert states == {"standard": "passed", "compat": "failed"}
 
 
 def test_the_live_preflight_asks_the_service_for_free_slots(double, service, tmp_path):

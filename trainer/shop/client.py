@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from trainer.errors import InputError
+from trainer.shop.identity import check_served, served_identity
 from trainer.shop.types import Action
 from trainer.shop.wire import ShopServiceError, Wire, result_of
 
@@ -52,7 +52,8 @@ class ShopClient:
         self._slot_wait = slot_wait
         #: seconds a reset waits on our service; None towards the published one or before asking
         self._reset_wait: float | None = None
-        self._numbered: bool | None = None
+        self._numbered = False
+        self._served: Reply | None = None
         self._lease: dict[str, Any] | None = None
         self._sequence = 0
 
@@ -75,17 +76,18 @@ class ShopClient:
         return health
 
     def require(self, identity: Mapping[str, Any]) -> None:
-        """Raise InputError unless the service is of this ``World.identity()``, as far as told."""
-        health = self.health()
-        served = health.get("environment") or health
-        for name in ("profile", "environment_version", "observation_version", "catalogue_sha256"):
-            if name in served and served[name] != identity[name]:
-                raise InputError(
-                    f"the service has another {name}; {identity[name]!r} is wanted",
-                    field=f"{self._wire.url} {name}",
-                    value=served[name],
-                    remedy="Serve the same profile and catalogue, or change the configuration",
-                )
+        """Raise OtherEnvironment unless the service is of this ``World.identity()``, as far as
+        told."""
+        check_served(self.url, served_identity(self.health()), identity)
+
+    def served(self) -> Reply:
+        """The identity of the environment that this client plays in, as the service tells it."""
+        return dict(self._learn())
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        return self._wire.url
 
     def reset(self, task_id: int) -> Reply:
         """Begin an episode. The reply has no private goal: it is never asked for."""
@@ -113,13 +115,15 @@ class ShopClient:
         self._sequence = 0
         return reply
 
-    def _learn(self) -> None:
-        """Find out once whose service this is."""
-        if self._numbered is None:
+    def _learn(self) -> Reply:
+        """Find out once whose service this is, and of which environment."""
+        if self._served is None:
             health = self.health()
             self._numbered = "lease_ttl_seconds" in health
             if self._numbered:
                 self._reset_wait = float(health.get("reset_wait_seconds", 0.0))
+            self._served = served_identity(health)
+        return self._served
 
     def step(self, action: str | Action) -> Reply:
         """Carry out an action: a text such as ``search[…]``, or a structured one.

@@ -14,6 +14,7 @@ from typing import Any
 
 from trainer.errors import InputError
 from trainer.shop.action_text import read_action
+from trainer.shop.identity import IDENTITY
 from trainer.shop.session import ShopSession
 from trainer.shop.types import Action, StepResult
 from trainer.shop.world import World
@@ -22,14 +23,6 @@ from trainer.shop.world import World
 _FOREIGN = frozenset({"over", "message", "idx", "env_idx", "lease_id", "action"})
 _TEXTS = frozenset({"observation", "message"})
 _STRUCTURED = re.compile(r"(search|click)\[(.*)\]", re.DOTALL)
-_IDENTITY = (
-    "profile",
-    "environment_version",
-    "observation_version",
-    "reward_version",
-    "search_version",
-    "catalogue_sha256",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +63,7 @@ def check_environment(world: World, trace: Mapping[str, Any]) -> None:
     """Refuse to compare episodes of different environments."""
     recorded = provenance_of(trace, "environment")
     identity = world.identity()
-    for name in _IDENTITY:
+    for name in IDENTITY:
         if name in recorded and recorded[name] != identity[name]:
             raise InputError(
                 f"the trace was recorded with another {name}; this world has {identity[name]!r}",

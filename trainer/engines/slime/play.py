@@ -34,6 +34,7 @@ from trainer.rollout.episode import Episode, Session, TechnicalFailure
 from trainer.rollout.policy import FinishReason, Message, ModelTurn
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.client import ShopServiceError
+from trainer.shop.identity import OtherEnvironment
 
 logger = logging.getLogger(__name__)
 ABORTED = "aborted"
@@ -106,6 +107,8 @@ class _Player:
     async def _play_in(self, session: Session) -> EpisodeRollout:
         try:
             episode = await self._blocking(partial(self._open, session))
+        except OtherEnvironment:  # no episode of this job can be played in it
+            raise
         except Exception as error:  # whatever keeps a session from opening leaves it unscored
             return self._unplayed(error)
         recorder = self.stage.recorder(self.session_id)
@@ -117,14 +120,19 @@ class _Player:
             raise
 
     def _open(self, session: Session) -> Episode:
+        self.stage.shop.meet(session)
         return Episode(
             self.stage.shop.world,
             self.stage.shop.builder,
             self.request,
-            provenance=self.stage.provenance,
+            provenance=self._provenance(),
             max_turns=self.stage.settings.max_steps,
             session=session,
         )
+
+    def _provenance(self) -> dict[str, Any]:
+        """What the episodes share, with the environment as it is known by now."""
+        return {**self.stage.provenance, "environment": self.stage.shop.identity()}
 
     async def _turns(self, episode: Episode, recorder: Recorder) -> None:
         """Sample turns until the episode ends, one way or another."""
@@ -228,7 +236,7 @@ class _Player:
 
     def _unplayed(self, error: Exception) -> EpisodeRollout:
         """The episode never began: the trace says why."""
-        return self._unscored(failed_result(self.request, self.stage.provenance, error))
+        return self._unscored(failed_result(self.request, self._provenance(), error))
 
     def _unscored(self, result: EpisodeResult) -> EpisodeRollout:
         error = result.trace.get("error") or {"type": "UnscorableFinal", "category": "contract"}

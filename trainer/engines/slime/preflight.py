@@ -16,16 +16,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.engines.slime.checks import Check, failed, report, require, skipped
+from trainer.engines.slime.checks import Check, failed, passed, report, require, skipped
 from trainer.engines.slime.command import HOOKS, model_arguments, model_script, slime_arguments
 from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.preflight_inputs import Inputs, check_inputs
 from trainer.engines.slime.refusals import launch_checks
 from trainer.engines.slime.settings import HookSettings, read_hook_settings
+from trainer.engines.slime.shops import check_wanted, wanted_identity
 from trainer.engines.slime.source import SlimeSource, read_source, unknown_flags
 from trainer.engines.slime.variables import load_slime_config
 from trainer.engines.slime.versions import version_checks
 from trainer.errors import InputError
+from trainer.shop.identity import OtherEnvironment, served_identity
 
 SCOPE = "offline_inputs_only"
 #: bf16 weights, fp32 main weights and two Adam moments, in bytes per parameter of a checkpoint
@@ -163,6 +165,16 @@ def live_checks(config: SlimeConfig) -> Iterator[Check]:
     yield require(
         "live.shop", health.get("ready") is True, f"{url}: {health}", "wait until it is ready"
     )
+    served = served_identity(health)
+    told = f"{served.get('profile', served.get('environment_version'))}, catalogue " + str(
+        served.get("catalogue_sha256", "not told")
+    )
+    try:
+        check_wanted(url, served, wanted_identity(settings))
+    except OtherEnvironment as error:
+        yield failed("live.environment", str(error), error.remedy or "serve another one")
+    else:
+        yield passed("live.environment", told)
     free = health.get("free_slots", 0)
     yield require(
         "live.slots",

@@ -77,6 +77,7 @@ def hooks_document(inputs: RoundInputs) -> dict[str, Any]:
         ),
         "shopsim_environment": "http",
         "shopsim_environment_base_url": "http://127.0.0.1:5700",
+        "shopsim_environment_profile": None if inputs.profile == "mini" else inputs.profile,
         "shopsim_environment_timeout": 30,
         "shopsim_environment_persona": True,
         "shopsim_environment_trust_env": False,

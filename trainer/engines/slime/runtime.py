@@ -50,6 +50,7 @@ class Runtime:
         self.step: int | None = None
         self._seen: set[int] | None = None
         self._watch: FailureWatch | None = None
+        self._shops: dict[HookSettings, Shop] = {}
         self._clients: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[str, SglangClient]
         ] = weakref.WeakKeyDictionary()
@@ -81,7 +82,7 @@ class Runtime:
         from slime.rollout.sglang_rollout import GenerateState
 
         state = GenerateState(args)
-        shop = shop_of(settings)
+        shop = self._shop(settings)
         url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}"
         names = parsers(args, settings)
         sampling = sampling_request(args, sampling_params)
@@ -102,6 +103,12 @@ class Runtime:
             tool_parser=names[0],
             reasoning_parser=names[1],
         )
+
+    def _shop(self, settings: HookSettings) -> Shop:
+        """One shop for all episodes: it remembers which environment a service was of."""
+        if settings not in self._shops:
+            self._shops[settings] = shop_of(settings)
+        return self._shops[settings]
 
     def _client(self, url: str) -> SglangClient:
         clients = self._clients.setdefault(asyncio.get_running_loop(), {})

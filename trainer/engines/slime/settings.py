@@ -33,6 +33,14 @@ class HookSettings(Config):
     )
     system_prompt_file: Path | None = Field(None, description="null: the built-in prompt")
     environment_base_url: str = Field("http://127.0.0.1:5700", description="shop service")
+    environment_profile: Literal["compat", "standard"] | None = Field(
+        None, description="profile the service must have; null: all episodes that of the first"
+    )
+    environment_catalogue_sha256: str | None = Field(
+        None,
+        pattern="^[0-9a-f]{64}$",
+        description="catalogue the service must have; null: all episodes that of the first",
+    )
     environment_timeout: float = Field(30.0, gt=0, description="seconds per call of the service")
     environment_persona: StrictBool = Field(True, description="show the persona")
     environment_trust_env: Literal[False] = Field(
