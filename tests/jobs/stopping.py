@@ -12,6 +12,7 @@ import sys
 import time
 
 LIMIT_S = 120.0
+BEGIN_S = 6.0
 
 
 def main() -> int:
@@ -29,7 +30,8 @@ def main() -> int:
     stages = {stage.kind: stage for stage in experiment.rounds.get().stages.all()}
     for kind in STAGE_ORDER:
         stage = stages[kind]
-        _until(stage, {State.STARTING, State.RUNNING, *TERMINAL})
+        _until(stage, {State.RUNNING, *TERMINAL})
+        _until_it_works(stage)
         began = time.monotonic()
         stop_round(experiment)
         _until(stage, set(TERMINAL))
@@ -41,6 +43,16 @@ def main() -> int:
             resume_round(experiment)
     _until(stages["select"], {State.SUCCEEDED})
     return 0
+
+
+def _until_it_works(stage: object) -> None:
+    """Until its command is well on its way: it reported progress, or had a while to begin."""
+    deadline = time.monotonic() + BEGIN_S
+    while time.monotonic() < deadline:
+        stage.refresh_from_db()  # type: ignore[attr-defined]
+        if stage.done or stage.state != "running":  # type: ignore[attr-defined]
+            return
+        time.sleep(0.02)
 
 
 def _until(stage: object, states: set[object]) -> None:
