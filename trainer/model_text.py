@@ -13,6 +13,8 @@ from trainer.files import parse_json
 
 #: nesting that a reader must bear; the interpreter's own limit depends on who calls
 DEEPEST = 64
+#: integers that every reader of JSON takes
+LARGEST = 2**63 - 1
 
 
 def whole_text(text: str) -> str:
@@ -25,8 +27,8 @@ def whole_text(text: str) -> str:
 def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that a model wrote, or None when the text is no JSON object.
 
-    Numbers that JSON does not have and nesting deeper than ``DEEPEST`` make it none; halves of
-    surrogate pairs are replaced.
+    Numbers that JSON does not have, integers beyond ``LARGEST`` and nesting deeper than ``DEEPEST``
+    make it none; halves of surrogate pairs are replaced.
     """
     try:
         value = whole(parse_json(text))
@@ -36,8 +38,11 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def whole(value: Any, depth: int = 0) -> Any:
-    """A JSON value with ``whole_text`` applied to every text. Raises ValueError for what no
-    document holds: an infinite number, nesting beyond ``DEEPEST``."""
+    """A JSON value with ``whole_text`` applied to every text.
+
+    Raises ValueError for what no document holds: an infinite number, an integer beyond ``LARGEST``,
+    nesting beyond ``DEEPEST``.
+    """
     if depth > DEEPEST:
         raise ValueError("nested too deep")
     if isinstance(value, str):
@@ -48,4 +53,6 @@ def whole(value: Any, depth: int = 0) -> Any:
         return {whole_text(key): whole(item, depth + 1) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a number is too large")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError("an integer is too large")
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=20
         '{"a": -Infinity}',
         '{"a": 1e999}',
         '{"a": ' + "9" * 5000 + "}",
+        '{"a": 9223372036854775808}',
         '{"a": ' + "[" * 100_000,
         '{"a": ' + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1) + "}",
         "[1]",
@@ -69,3 +71,4 @@ def test_an_object_that_was_read_can_be_hashed_and_written(value: dict[str, Any]
     if read is not None:
         fingerprint(read)
         json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
+        assert orjson.loads(orjson.dumps(read)) == read

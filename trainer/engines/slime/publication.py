@@ -9,13 +9,14 @@ Specification: training.md §4.3.3, §4.7; docs/design/architecture.md, "Run fol
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
+
+import orjson
 
 from trainer.canonical import safe_name
 from trainer.engines.slime.groups import FinishedRollouts
@@ -40,19 +41,14 @@ def group_folder(settings: HookSettings, round_id: str, group_index: int) -> Pat
     return round_folder(settings, round_id) / f"group-{group_index:09d}"
 
 
-#: made once: a step writes hundreds of traces, and none of them is circular
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-)
-
-
 def write_trace(path: Path, trace: Mapping[str, Any]) -> None:
     """Publish one trace by a rename.
 
-    Not flushed to disk one by one: what a crash of the host may lose belongs to a step that is
-    played again.
+    Its numbers were checked where they came in: log-probabilities and rewards are finite, and what
+    a model wrote holds none that JSON lacks. Not flushed to disk one by one: what a crash of the
+    host may lose belongs to a step that is played again.
     """
-    data = _ENCODER.encode(trace).encode()
+    data = orjson.dumps(trace)
     partial = f"{path.parent}/.{path.name}.{os.getpid()}.tmp"
     try:
         _write(partial, data)
