@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.skills.internalisation import Checkpoint, Training
+from intraskill_web.skills.internalisation import Checkpoint
+from intraskill_web.skills.treatments import Training
 
 
 def checkpoints_table(rows: Sequence[Checkpoint]) -> Table:
