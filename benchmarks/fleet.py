@@ -80,12 +80,15 @@ def measure(hosts: int, hold: float, seconds: float) -> dict[str, dict[str, Any]
         stack.enter_context(_valkey())
         stack.enter_context(_fleet(hosts, hold))
         _await_hosts(hosts)
-        passes = _run(hosts, seconds)
+        passes = _run(hosts, hold, seconds)
         return _figures(hosts, passes)
 
 
-def _run(hosts: int, seconds: float) -> list[float]:
-    """Start an experiment a host and another that must wait; the seconds of each pass."""
+def _run(hosts: int, hold: float, seconds: float) -> list[float]:
+    """Start an experiment a host and another that must wait; the seconds of each pass.
+
+    Starts are spread over ``hold`` seconds, as people's are, so that stages do not end all at once.
+    """
     from django.test.utils import override_settings
 
     from intraskill_web.experiments.models import Experiment, Stage
@@ -95,6 +98,7 @@ def _run(hosts: int, seconds: float) -> list[float]:
     for number in range(2 * hosts):
         host = _name(number % hosts)
         start_round(Experiment.objects.create(name=f"fleet-{number}", host=host), is_ready=True)
+        time.sleep(hold / (2 * hosts))
     passes: list[float] = []
     deadline = time.monotonic() + seconds
     done = Stage.objects.filter(state="succeeded")
