@@ -101,7 +101,7 @@ def counted(filter_: EpisodeFilter) -> Counted:
     certain = not filter_.words or filter_.words.certain
     if filter_.errors:
         return Counted(0, capped=False, facets={})
-    rows = filter_.apply(Episode.objects.all()).order_by("-pk")
+    rows = Order().rows(filter_.apply(Episode.objects.all()), None)
     sql, parameters = rows.values_list(*FACETS.values())[:FACET_LIMIT].query.sql_with_params()
     try:
         with limited(COUNT_SECONDS):

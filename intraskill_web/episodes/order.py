@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.models import Episode, SearchRow
 
 COLUMNS: dict[str, str | Promise] = {
     "reward": _("reward"),
@@ -75,8 +75,9 @@ class Order:
         up = self.ascending != back
         side, sign = ("gt", "") if up else ("lt", "-")
         if not self.column:
-            rows = found if key is None else found.filter(**{f"pk__{side}": key.pk})
-            return rows.order_by(f"{sign}pk")
+            name = _id(found)
+            rows = found if key is None else found.filter(**{f"{name}__{side}": key.pk})
+            return rows.order_by(f"{sign}{name}")
         found = found.filter(**{f"{self.column}__isnull": False})
         if key is not None and key.value is not None:
             # the first condition is what an index can follow
@@ -91,3 +92,12 @@ class Order:
         if column != self.column:
             return f"-{column}"
         return "" if self.ascending else column
+
+
+def _id(found: QuerySet[Episode]) -> str:
+    """The id to order by: the index's own where it is asked, so that SQLite reads it backwards.
+
+    By the other, equal one it would take every match and sort.
+    """
+    asked = SearchRow._meta.db_table in found.query.table_map
+    return "search__episode_id" if asked else "pk"

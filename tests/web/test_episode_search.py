@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from intraskill_web.episodes import bodies, grams
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.models import Episode, SavedSearch
+from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.prepare import prepare
 from intraskill_web.episodes.publish import publish
+from intraskill_web.episodes.terms import Terms
 from intraskill_web.episodes.words import Words
 from intraskill_web.experiments.models import Experiment
 from tests.web.traces import make_trace
@@ -247,3 +250,15 @@ def test_the_newest_page_knows_what_is_newer_and_older_pages_do_not_ask(
         assert 'id="newer"' not in viewer_client.get(f"/episodes/?{query}").content.decode()
     answer = viewer_client.get(f"/episodes/?after={said[2].pk}&format=json").json()
     assert [row["id"] for row in answer["results"]] == [e.pk for e in said[:2:-1]]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_the_index_is_read_from_the_newest_and_nothing_is_sorted(db: None, back: bool) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL chooses between its indexes by itself")
+    found = Episode.objects.filter(search__terms__has_terms=Terms(text=("水杯",)))
+    sql, parameters = Order().rows(found, Key(9), back=back)[:50].query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        plan = [row[3] for row in cursor.fetchall()]
+    assert plan[0].startswith("SCAN episodes_search") and not [p for p in plan if "B-TREE" in p]
