@@ -31,10 +31,12 @@ def order_list(request: HttpRequest, name: str) -> HttpResponse:
     experiment = get_object_or_404(Experiment, name=name)
     rows = EvaluationOrder.objects.filter(experiment=experiment).select_related("owner")
     facts = rows.aggregate(Max("updated_at"), Count("id"))
-    tag = live.etag(request, facts.values())
+    shown = list(rows[:50])
+    for row in shown:
+        row.silent = orders.is_silent(row)  # type: ignore[attr-defined]
+    tag = live.etag(request, [*facts.values(), *(row.pk for row in shown if row.silent)])  # type: ignore[attr-defined]
     if answer := live.unchanged(request, tag):
         return answer
-    shown = list(rows[:50])
     active = any(row.state in ACTIVE for row in shown)
     context = {
         "section": "experiments",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from django.utils.translation import gettext as _
 from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import EvaluationOrder
+from intraskill_web.reports.services import SILENT_S
 from jobs.queue import enqueue_work_on_commit
 from trainer.errors import InputError
 
@@ -158,10 +160,11 @@ def run_order(
 ) -> None:
     """Hand an order in, or hand it in again. Raises InputError when it runs, or is not confirmed.
 
-    An order on the test split needs the experiment's name and a reason, the first time.
+    An order on the test split needs the experiment's name and a reason, the first time. One that
+    lost its worker may be handed in again; its player ended with the worker.
     """
     found = EvaluationOrder.objects.select_for_update().get(pk=order.pk)
-    if found.state in ("requested", "running", "stopping"):
+    if found.state in ("requested", "running", "stopping") and not is_silent(found):
         raise InputError(_("The order is being played"), field="order", value=found.name)
     if found.state == "succeeded":
         raise InputError(_("The order is finished"), field="order", value=found.name)
@@ -179,6 +182,13 @@ def run_order(
     _record("order.run", found, actor)
     stamp = int(timezone.now().timestamp() * 1000)
     enqueue_work_on_commit(RUN_ORDER, found.pk, f"order-{found.pk}-{stamp}")
+
+
+def is_silent(order: EvaluationOrder) -> bool:
+    """Whether nothing was heard for long of an order that a worker had taken."""
+    if order.state not in ("running", "stopping") or order.heartbeat_at is None:
+        return False
+    return timezone.now() - order.heartbeat_at > timedelta(seconds=SILENT_S)
 
 
 @transaction.atomic

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Experiment
@@ -141,6 +143,23 @@ def test_imported_runs_cannot_be_played(experiment: Experiment) -> None:
     experiment.config["imported"] = "published"
     with pytest.raises(InputError, match="embedded engine"):
         orders.plan_order(experiment, arms, split="val", actor=None)
+
+
+def test_an_order_whose_worker_was_lost_can_be_handed_in_again(
+    experiment: Experiment, handed_in: list[tuple[str, int, str]], operator_client: Client
+) -> None:
+    arms = orders.four_conditions(experiment)[:1]
+    order = orders.plan_order(experiment, arms, split="val", limit=6, actor=None)
+    orders.run_order(order, actor=None)
+    rows = EvaluationOrder.objects.filter(pk=order.pk)
+    rows.update(state="running", heartbeat_at=timezone.now() - timedelta(seconds=10))
+    with pytest.raises(InputError, match="being played"):
+        orders.run_order(order, actor=None)
+    assert b">Resume<" not in operator_client.get(LIST).content
+    rows.update(heartbeat_at=timezone.now() - timedelta(seconds=orders.SILENT_S + 1))
+    assert b">Resume<" in operator_client.get(LIST).content
+    orders.run_order(order, actor=None)
+    assert rows.get().state == "requested"
 
 
 @pytest.mark.slow
