@@ -37,12 +37,17 @@ class Arm:
 
 
 def arms_of_file(path: Path, names: Sequence[str]) -> list[Arm]:
-    """Arms of an outcomes file: a list of tasks, each with ``{reward, success}`` for every arm."""
+    """Arms of an outcomes file: a list of tasks, each with ``{reward, success}`` for every arm.
+
+    Raises InputError for an arm that some task lacks and for a play that stands there twice.
+    """
     root = read_node(path)
     rows = list(root)
     if not rows:
         raise root.error("must hold at least one task")
-    known = [key for key, value in rows[0].mapping().items() if isinstance(value, Mapping)]
+    found = {key: None for row in rows for key, value in row.mapping().items() if _is_arm(value)}
+    known = list(found)
+    _require_distinct_plays(rows)
     arms = []
     for name in names:
         if name not in known:
@@ -54,6 +59,23 @@ def arms_of_file(path: Path, names: Sequence[str]) -> list[Arm]:
             tasks.setdefault(row["task_id"].integer(least=0), []).append(_row_values(row[name]))
         arms.append(arm_of(name, tasks))
     return arms
+
+
+def _is_arm(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _require_distinct_plays(rows: Sequence[Node]) -> None:
+    """A row that is repeated, e.g. by joining files, would count its task's outcome twice."""
+    seen: set[tuple[object, int, object]] = set()
+    for row in rows:
+        sample = row.get("sample_id").value
+        play = (row.get("split").value, row["task_id"].integer(least=0), sample)
+        if sample is not None and play in seen:
+            raise row["task_id"].error(
+                f"sample {sample} of this task stands in the file twice", "keep one of the rows"
+            )
+        seen.add(play)
 
 
 def _row_values(arm: Node) -> dict[str, float]:

@@ -97,6 +97,31 @@ def test_an_unknown_arm_names_the_known_ones(tmp_path: Path) -> None:
         arms_of_file(tmp_path / "o.json", ["z"])
 
 
+def outcome(task: int, sample: int, **arms: Json) -> Json:
+    return {"task_id": task, "split": "test", "sample_id": sample, **arms}
+
+
+def test_a_play_that_stands_in_the_file_twice_is_refused(tmp_path: Path) -> None:
+    arm: Json = {"reward": 1.0, "success": 1}
+    rows = [outcome(task, 0, a=arm) for task in (1, 2, 2)]
+    write_json(tmp_path / "o.json", rows)
+    with pytest.raises(InputError, match=r"\[2\]\.task_id: sample 0 of this task .* twice"):
+        arms_of_file(tmp_path / "o.json", ["a"])
+    rows[2]["sample_id"] = 1
+    write_json(tmp_path / "o.json", rows)
+    assert arms_of_file(tmp_path / "o.json", ["a"])[0].task_ids == (1, 2)
+
+
+def test_a_task_that_lacks_an_arm_is_named_wherever_it_stands(tmp_path: Path) -> None:
+    arm: Json = {"reward": 1.0, "success": 1}
+    rows = [outcome(1, 0, a=arm), outcome(2, 0, a=arm, b=arm)]
+    for order in (rows, rows[::-1]):
+        write_json(tmp_path / "o.json", order)
+        place = rf"\[{order.index(rows[0])}\]\.b: is missing"
+        with pytest.raises(InputError, match=place):
+            arms_of_file(tmp_path / "o.json", ["a", "b"])
+
+
 def test_different_tasks_are_refused() -> None:
     a = Arm("a", (1, 2), {"reward": np.zeros(2), "r_success": np.zeros(2)})
     b = Arm("b", (1, 3), {"reward": np.zeros(2), "r_success": np.zeros(2)})
