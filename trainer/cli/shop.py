@@ -151,7 +151,8 @@ def run_serve(args: argparse.Namespace) -> int:
     world = world_of(args, args.profile)
 
     def announce(host: str, port: int) -> None:
-        print_result({"address": f"http://{host}:{port}", **world.identity()})
+        shown = f"[{host}]" if ":" in host else host
+        print_result({"address": f"http://{shown}:{port}", **world.identity()})
 
     address = Address(args.host, args.port, args.workers)
     return serve(world, settings, address, announce=announce)

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from trainer.errors import InputError
@@ -73,6 +74,18 @@ def read_secret(variable: str | None) -> str | None:
     return value
 
 
+def check_output(path: Path, field: str, *, folder: bool = False) -> None:
+    """Refuse an output that would replace something of another kind: a folder, a device, a file
+    where a folder must be."""
+    if path.exists() and not (path.is_dir() if folder else path.is_file()):
+        raise InputError(
+            f"exists and is not a {'folder' if folder else 'file'}",
+            field=field,
+            value=str(path),
+            remedy=f"Name a new {'folder' if folder else 'file'}, or one that may be overwritten",
+        )
+
+
 def run_audit(args: argparse.Namespace) -> int:
     """Count winnable tasks and name those that nothing wins."""
     from trainer.shop.data.audit import audit
@@ -96,6 +109,7 @@ def run_generate(args: argparse.Namespace) -> int:
     from trainer.shop.data.cleaning import write_archive
     from trainer.shop.synthetic import SyntheticSettings, generate_records
 
+    check_output(args.out, "out")
     settings = SyntheticSettings(products=args.products, seed=args.seed, noise=args.noise)
     sha256 = write_archive(args.out, generate_records(settings))
     print_result({"products": args.products, "data_sha256": sha256, "file": str(args.out)})
@@ -108,6 +122,7 @@ def run_clean(args: argparse.Namespace) -> int:
     from trainer.shop.data.build_splits import SplitPolicy
     from trainer.shop.data.cleaning import write_cleaned
 
+    check_output(args.out, "out", folder=True)
     policy = SplitPolicy(
         seed=args.seed, validation_size=args.validation_size, test_size=args.test_size
     )
@@ -135,6 +150,18 @@ def run_annotate(args: argparse.Namespace) -> int:
         persona_texts,
     )
 
+    check_output(args.out, "out")
+    if args.workers < 1:
+        raise InputError(
+            "needs at least one", field="--workers", value=args.workers, remedy="Choose 8"
+        )
+    if not args.base_url.startswith(("http://", "https://")):
+        raise InputError(
+            "must be an http or https address",
+            field="--base-url",
+            value=args.base_url,
+            remedy="Write it as http://host:30000/v1",
+        )
     key = read_secret(args.api_key_env)
     archive = Archive(args.source)
     tasks = list(persona_texts(archive))

@@ -35,11 +35,19 @@ class ShopEnv:
         persona: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        """Tasks come from ``split``. Raises InputError for an unknown profile or split."""
+        """Tasks come from ``split``. Raises InputError for an unknown profile,
+        split or render mode."""
         self.world = world or load_world(profile)
         self.task_ids = self.world.split(split)
         if not self.task_ids:
             raise InputError("the split has no tasks", field="split", value=split)
+        if render_mode not in (None, "ansi"):
+            raise InputError(
+                "unknown render mode",
+                field="render_mode",
+                value=render_mode,
+                remedy="Known modes: ansi, or None",
+            )
         self.render_mode = render_mode
         self.observation_space = _text_space()
         self.action_space = _text_space()
@@ -56,6 +64,13 @@ class ShopEnv:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode of ``options["task_id"]``, or of a task drawn with ``seed``."""
+        if options is not None and not isinstance(options, dict):
+            raise InputError(
+                "must be a dict",
+                field="options",
+                value=options,
+                remedy='Write {"task_id": 3}, or leave it out',
+            )
         if seed is not None:
             self._random.seed(seed)
         task_id = (options or {}).get("task_id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -98,15 +99,19 @@ class World:
 
     def task(self, task_id: int) -> Task:
         """The task. Raises InputError for an unknown id."""
-        try:
-            return self.tasks[task_id]
-        except KeyError:
+        # True and 1.0 are no names of task 1; a NumPy integer is.
+        given: object = task_id  # of an agent's harness, so of any type
+        task = None
+        if not isinstance(given, bool) and isinstance(given, Integral):
+            task = self.tasks.get(int(given))
+        if task is None:
             raise InputError(
                 "unknown task",
                 field="task_id",
                 value=task_id,
                 remedy=f"The world has {len(self.tasks)} tasks; see World.tasks",
-            ) from None
+            )
+        return task
 
     def summary(self, asin: str) -> dict[str, Any]:
         """A product as result lists show it; shared, so read-only."""

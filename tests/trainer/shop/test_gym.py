@@ -109,3 +109,21 @@ def test_openenv_runs_an_episode(shop: World) -> None:
         page = env.step(ShopAction(tool="click", argument=argument))
     assert (page.done, page.reward) == (True, 1.0)
     assert env.state.step_count == 5
+
+
+@pytest.mark.parametrize("task_id", ["0", True, 1.0, [1], {}, 10**30, None.__class__])
+def test_what_names_no_task_is_one_clear_error(shop: World, task_id: object) -> None:
+    with pytest.raises(InputError, match="unknown task"):
+        ShopEnv(world=shop).reset(options={"task_id": task_id})
+
+
+def test_a_numpy_integer_names_a_task(shop: World) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert ShopEnv(world=shop).reset(options={"task_id": numpy.int64(1)})[1]["task_id"] == 1
+
+
+def test_wrong_arguments_are_named(shop: World) -> None:
+    with pytest.raises(InputError, match="render_mode"):
+        ShopEnv(world=shop, render_mode="human")
+    with pytest.raises(InputError, match="options"):
+        ShopEnv(world=shop).reset(options=3)  # type: ignore[arg-type]

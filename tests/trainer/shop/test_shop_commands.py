@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,33 @@ def test_bad_input_is_one_line_and_exit_code_two(
     error = capsys.readouterr().err
     assert "no such file" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "{folder}"],
+        ["generate", "{pipe}"],
+        ["clean", "{file}", "{file}"],
+        ["annotate", "{file}", "{folder}", "--base-url", "http://h/v1", "--model", "m"],
+        ["annotate", "{file}", "{new}", "--base-url", "h", "--model", "m"],
+        ["annotate", "{file}", "{new}", "--base-url", "http://h", "--model", "m", "--workers=0"],
+    ],
+)
+def test_an_output_or_option_that_cannot_work_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.json").write_text("[]")
+    os.mkfifo(tmp_path / "pipe")
+    names = {
+        "folder": tmp_path / "folder",
+        "file": tmp_path / "file.json",
+        "pipe": tmp_path / "pipe",
+        "new": tmp_path / "new.json",
+    }
+    assert main(["shop", *(one.format(**names) for one in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.json", "folder", "pipe"]

@@ -17,6 +17,9 @@ ErrorCode = Literal[
     "key_in_use",
     "episode_over",
     "too_large",
+    "not_found",
+    "method_not_allowed",
+    "request_timeout",
     "no_free_slot",
 ]
 
@@ -27,6 +30,9 @@ STATUS: dict[ErrorCode, int] = {
     "unauthorised": 401,
     "forbidden": 403,
     "unknown_task": 404,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,
     "stale_lease": 409,
     "sequence_conflict": 409,
     "key_in_use": 409,

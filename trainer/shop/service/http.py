@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -16,6 +17,7 @@ from trainer.shop.service.errors import (
     STATUS,
     ServiceError,
 )
+from trainer.shop.service.guard import Connections, Handler, refusal
 from trainer.shop.service.metrics import CONTENT_TYPE, Sample, exposition
 from trainer.shop.service.peers import Peers
 from trainer.shop.service.requests import ACTIONS, read_body
@@ -23,6 +25,7 @@ from trainer.shop.service.service import Service
 
 PATH = "/api/shop_agent"
 LARGEST_BODY = 1 << 20
+BODY_SECONDS = 30.0
 
 
 class Endpoint:
@@ -31,10 +34,13 @@ class Endpoint:
     def __init__(self, service: Service, peers: Peers) -> None:
         self.service = service
         self.peers = peers
+        self.connections = Connections()
 
     def application(self) -> web.Application:
         """The public application."""
-        application = web.Application(client_max_size=LARGEST_BODY)
+        application = web.Application(
+            client_max_size=LARGEST_BODY, middlewares=[self.connections.middleware, self._typed]
+        )
         application.add_routes(
             [
                 web.post(PATH, self.shop_agent),
@@ -43,6 +49,16 @@ class Endpoint:
             ]
         )
         return application
+
+    @web.middleware
+    async def _typed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """What the router refuses has the shape of every other refusal."""
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            refused = refusal(error)
+            headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+            return _json(refused.body(), self._status(refused), headers)
 
     async def shop_agent(self, request: web.Request) -> web.Response:
         """POST /api/shop_agent."""
@@ -131,9 +147,14 @@ class Endpoint:
 
 
 async def _body_of(request: web.Request) -> bytes:
-    """The request's body. Raises ServiceError when it is too large or cannot be unpacked."""
+    """The request's body. Raises ServiceError when it is too large, too slow or unreadable."""
     try:
-        return await request.read()
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError as error:
+        raise ServiceError(
+            "request_timeout", f"the body did not arrive within {BODY_SECONDS:g} s"
+        ) from error
     except web.HTTPRequestEntityTooLarge as error:
         raise ServiceError("too_large", f"a request has at most {LARGEST_BODY} bytes") from error
     except web.RequestPayloadError as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 from aiohttp import web
 
 from trainer.shop.service.address import Address, check_service, open_shared_socket, open_socket
+from trainer.shop.service.guard import allow_open_files, quiet_logs
 from trainer.shop.service.http import Endpoint
 from trainer.shop.service.peers import Peers, socket_name
 from trainer.shop.service.service import Service, ServiceSettings
@@ -39,6 +40,7 @@ def serve(
     check_service(address, settings)
     bound = open_socket(address)  # keeps the port while workers come and go
     address = replace(address, port=bound.getsockname()[1])
+    allow_open_files()
     gc.freeze()  # the world is never garbage; forked workers then do not touch its pages
     if address.workers == 1:
         bound.listen(_BACKLOG)
@@ -64,6 +66,7 @@ async def run_worker(
     service = Service(world, settings, numbers=numbers)
     endpoint = Endpoint(service, peers)
     stop = asyncio.Event()
+    quiet_logs(asyncio.get_running_loop())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     public = web.AppRunner(
@@ -81,6 +84,9 @@ async def run_worker(
         peers.socket(peers.worker).unlink(missing_ok=True)
         await web.UnixSite(private, str(peers.socket(peers.worker))).start()
     tasks = [asyncio.create_task(service.pool.sweep(_SWEEP_SECONDS))]
+    if public.server is not None:
+        sweep = endpoint.connections.sweep(public.server, _SWEEP_SECONDS)
+        tasks.append(asyncio.create_task(sweep))
     if peers.workers > 1:
         tasks.append(asyncio.create_task(_stop_with_parent(stop)))
     await stop.wait()

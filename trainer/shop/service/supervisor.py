@@ -50,7 +50,7 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(status)
             _LOG.error("worker %d ended with %d; starting it again", worker, code)
             time.sleep(max(0.0, started + _SHORTEST_LIFE - time.monotonic()))
-            self._start(worker)
+            self._start_again(worker)
         return int(failed)
 
     def _can_be_reached(self) -> bool:
@@ -61,6 +61,15 @@ class Supervisor:
                 return True
             time.sleep(0.02)
         return False
+
+    def _start_again(self, worker: int) -> None:
+        """Start a worker as soon as the system has a process for it."""
+        while not self._stopping:
+            try:
+                return self._start(worker)
+            except OSError as error:
+                _LOG.error("worker %d cannot be started yet: %s", worker, error)
+                time.sleep(_SHORTEST_LIFE)
 
     def _start(self, worker: int) -> None:
         with _signals_held():  # a stop comes before the fork or after it, never between
