@@ -61,11 +61,9 @@ def _register_power(power: argparse.ArgumentParser) -> None:
     power.add_argument("--sd", type=float, help="SD of a task difference in reward")
     power.add_argument("--gate", type=Path, help="take SD and slots from this finished gate")
     power.add_argument("--pool", type=Path, help="take the slots from this candidate pool")
-    power.add_argument(
-        "--slots", "--chunks", dest="chunks", type=int, default=10, help="current chunks"
-    )
-    power.add_argument("--rewrites", type=int, nargs="*", default=[], help="of the first chunks")
-    power.add_argument("--additions", type=int, default=0)
+    power.add_argument("--slots", "--chunks", dest="chunks", type=int, help="current chunks (10)")
+    power.add_argument("--rewrites", type=int, nargs="*", help="of the first chunks")
+    power.add_argument("--additions", type=int)
     power.add_argument("--effect", type=float, help="the effect one wishes to find")
     power.set_defaults(func=run_power)
 
@@ -200,6 +198,19 @@ def _settings(pairs: list[str], before: dict[str, Any]) -> Any:
     return parse_config({**before, **values}, StandardSettings, file=Path("--set"))
 
 
+def _refuse_two_layouts(args: argparse.Namespace) -> None:
+    """A gate, a pool and counts each say what the slots are; only one of them can."""
+    counts = {"--slots": args.chunks, "--rewrites": args.rewrites, "--additions": args.additions}
+    named = [flag for flag, value in counts.items() if value is not None]
+    files = [f for f, v in (("--gate", args.gate), ("--pool", args.pool)) if v is not None]
+    if files and (named or len(files) > 1):
+        raise InputError(
+            f"the slots come from {files[0]}",
+            field=(files[1:] + named)[0],
+            remedy="Give one or the other",
+        )
+
+
 def run_power(args: argparse.Namespace) -> int:
     """Print standard errors, detectable effects, rollouts needed and warnings."""
     from trainer.gate.finished import load_finished
@@ -211,21 +222,24 @@ def run_power(args: argparse.Namespace) -> int:
     tasks = Node(args.tasks, None, "--tasks").integer(least=1, most=MOST_TASKS)
     effect = None if args.effect is None else Node(args.effect, None, "--effect").positive()
     sd = None if args.sd is None else Node(args.sd, None, "--sd").positive()
+    _refuse_two_layouts(args)
     if args.gate is not None:
         gate = load_finished(args.gate)
         layout, sd = gate.layout, difference_sd(gate) if sd is None else sd
     elif args.pool is not None:
         layout = build_layout(load_pool(args.pool))
     else:
-        chunks = Node(args.chunks, None, "--slots").integer(least=0, most=MOST_SLOTS)
-        additions = Node(args.additions, None, "--additions").integer(least=0, most=MOST_SLOTS)
-        for count in args.rewrites:
+        chunks = 10 if args.chunks is None else args.chunks
+        chunks = Node(chunks, None, "--slots").integer(least=0, most=MOST_SLOTS)
+        rewrites = args.rewrites or []
+        additions = Node(args.additions or 0, None, "--additions").integer(least=0, most=MOST_SLOTS)
+        for count in rewrites:
             Node(count, None, "--rewrites").integer(least=0, most=MOST_SLOTS)
-        if len(args.rewrites) > chunks:
+        if len(rewrites) > chunks:
             raise InputError(
-                f"only {chunks} chunks can be rewritten", field="--rewrites", value=args.rewrites
+                f"only {chunks} chunks can be rewritten", field="--rewrites", value=rewrites
             )
-        layout = imagined_layout(chunks, args.rewrites, additions)
+        layout = imagined_layout(chunks, rewrites, additions)
     if not layout.columns:
         raise InputError("there is nothing to judge", field="--slots", remedy="ask for slots")
     if sd is None:

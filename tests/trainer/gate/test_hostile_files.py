@@ -260,6 +260,9 @@ def test_a_gate_that_has_not_ended_cannot_be_fitted(
         ("--tasks 400 --sd 0.3 --slots 2 --rewrites 1 1 1", "--rewrites"),
         ("--tasks 9 --sd 0.3", "assignments"),
         ("--tasks 400", "--sd"),
+        ("--tasks 400 --sd 0.3 --pool pool.json --slots 3", "--slots"),
+        ("--tasks 400 --gate gate --additions 1", "--additions"),
+        ("--tasks 400 --gate gate --pool pool.json", "--pool"),
     ],
 )
 def test_power_names_the_flag_that_makes_no_sense(
