@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import chain
-from sys import intern
 
 RUN = re.compile(r"[a-z]+|[0-9]+|[^\W\x00-\x7f]+")
 LETTERS, DIGITS, OTHER = 3, 4, 2
@@ -23,11 +21,11 @@ MAX_TEXT = 2_000_000  # characters
 _CACHE_SIZE = 100_000
 
 
-class _Pieces(dict[str, tuple[str, ...]]):
+class _Pieces(dict[str, str]):
     """The terms of a run; most runs come again, in words and in titles of products."""
 
-    def __missing__(self, run: str) -> tuple[str, ...]:
-        pieces = _cut(run)
+    def __missing__(self, run: str) -> str:
+        pieces = " ".join(_cut(run))
         if len(run) < 32:
             if len(self) >= _CACHE_SIZE:
                 self.clear()
@@ -38,13 +36,19 @@ class _Pieces(dict[str, tuple[str, ...]]):
 _pieces = _Pieces()
 
 
-def terms(texts: Iterable[str]) -> set[str]:
-    """The terms of all ``texts``; of a body beyond the limits only the mark that says so."""
+def terms(texts: Iterable[str]) -> str:
+    """The terms of all ``texts``, with blanks between; beyond the limits only the mark for that.
+
+    A term may stand there twice: the databases drop the second at less cost than a set here.
+    """
     text = "\n".join(texts)
     if len(text) > MAX_TEXT:
-        return {TOO_BIG}
-    found = set(chain.from_iterable(map(_pieces.__getitem__, set(RUN.findall(text.lower())))))
-    return {TOO_BIG} if len(found) > MAX_TERMS else found
+        return TOO_BIG
+    found = " ".join(filter(None, map(_pieces.__getitem__, set(RUN.findall(text.lower())))))
+    if found.count(" ") < MAX_TERMS:
+        return found
+    unique = set(found.split(" "))
+    return TOO_BIG if len(unique) > MAX_TERMS else " ".join(unique)
 
 
 def required(word: str) -> list[str]:
@@ -55,6 +59,6 @@ def required(word: str) -> list[str]:
     return list(wanted)
 
 
-def _cut(run: str) -> tuple[str, ...]:
+def _cut(run: str) -> list[str]:
     size = OTHER if run >= FIRST_OTHER else DIGITS if run < DIGITS_END else LETTERS
-    return tuple([intern(run[i : i + size]) for i in range(len(run) - size + 1)])
+    return [run[i : i + size] for i in range(len(run) - size + 1)]

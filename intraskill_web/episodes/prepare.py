@@ -86,10 +86,10 @@ def prepare_lines(
 
 def terms_of(trace: Mapping[str, Any]) -> str:
     """Index terms of a trace: of its texts, its chunks and its persona."""
-    found = grams.terms(saying.text for saying in sayings(trace))
-    found.update(chunk_term(i) for i in _chunk_ids(trace.get("selected_skills")))
-    found.update(persona_term(tag) for tag in persona_tags(trace))
-    return " ".join(found)
+    found = [grams.terms(saying.text for saying in sayings(trace))]
+    found += [chunk_term(i) for i in _chunk_ids(trace.get("selected_skills"))]
+    found += [persona_term(tag) for tag in persona_tags(trace)]
+    return " ".join(filter(None, found))
 
 
 def chunk_term(skill_id: str) -> str:

@@ -107,7 +107,8 @@ def text(value: object) -> str:
 
 def mapping(value: object) -> Mapping[str, Any]:
     """``value`` when it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    # the first question is the cheap one, and the answer for all that was read from JSON
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def sequence(value: object) -> list[Any]:

@@ -20,8 +20,8 @@ import zstandard
 from intraskill_web.episodes.models import IngestedFile
 from intraskill_web.experiments.models import Experiment
 
-LINES = 256
-BYTES = 4 * 2**20
+LINES = 512
+BYTES = 8 * 2**20
 SKIP = 2**20
 LINE_FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 

@@ -251,7 +251,7 @@ def test_a_kill_between_body_and_row_loses_and_doubles_nothing(
     monkeypatch.setattr(module, "store", lambda *a: (dies(*a), real(*a)))
     with pytest.raises(KeyboardInterrupt):
         ingest(tmp_path, foreign)
-    assert Episode.objects.count() == 256
+    assert Episode.objects.count() == 512
     monkeypatch.setattr(module, "store", real)
-    assert ingest(tmp_path, foreign).episodes == 344
+    assert ingest(tmp_path, foreign).episodes == 88
     assert sorted(Episode.objects.values_list("line", flat=True)) == list(range(600))

@@ -8,8 +8,28 @@ their refits, ``optimiser`` the updates of a step apart, ``behaviour`` what an e
 §§13-14.
 """
 
-from trainer.analysis.material import Material
-from trainer.analysis.read import read_material, read_run
-from trainer.analysis.schema import SCHEMA, Analysis
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainer.analysis.material import Material
+    from trainer.analysis.read import read_material, read_run
+    from trainer.analysis.schema import SCHEMA, Analysis
 
 __all__ = ["SCHEMA", "Analysis", "Material", "read_material", "read_run"]
+_HOMES = {
+    "Material": "material",
+    "read_material": "read",
+    "read_run": "read",
+    "SCHEMA": "schema",
+    "Analysis": "schema",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load on first use: who reads one episode (``behaviour``) does not wait for SciPy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
