@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from intraskill_web.core import formats, labels
 from intraskill_web.core.tables import Column, Table
@@ -34,6 +34,11 @@ LIST_FIELDS = (
 )  # fmt: skip
 COSTLY_SECONDS = 0.2
 TITLE = 90  # characters
+SPEAKERS: labels.Words = {
+    "id": gettext_lazy("id"), "task": gettext_lazy("task"), "persona": gettext_lazy("persona"),
+    "thinking": gettext_lazy("thinking"), "agent": gettext_lazy("agent"),
+    "call": gettext_lazy("call"), "shop": gettext_lazy("shop"), "error": gettext_lazy("error"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +273,7 @@ def _which(episode: Episode) -> str:
 
 def speaker(role: str) -> str:
     """Who said it, in a word."""
-    words = {
-        "id": _("id"), "task": _("task"), "persona": _("persona"), "thinking": _("thinking"),
-        "agent": _("agent"), "call": _("call"), "shop": _("shop"), "error": _("error"),
-    }  # fmt: skip
-    return words.get(role, role)
+    return labels.word(SPEAKERS, role)
 
 
 def _keyed(values: Any) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.db.models import prefetch_related_objects
 
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
@@ -74,7 +75,7 @@ def list_page(
     after: Key | None = None,
 ) -> ListPage:
     """The page behind ``before``, or in front of ``after``, or the first."""
-    rows = filter_.apply(Episode.objects.select_related("experiment", "round").defer("behaviour"))
+    rows = filter_.apply(Episode.objects.defer("behaviour"))
     back = after is not None
     key = after or before
     if filter_.words and not filter_.errors:
@@ -82,6 +83,7 @@ def list_page(
     else:
         found = Found(list(order.rows(rows, key, back=back)[: PAGE + 1]))
     taken, more = found.rows[:PAGE], len(found.rows) > PAGE or found.stopped is not None
+    prefetch_related_objects(taken, "experiment", "round")  # few, where a join makes one a row
     if back:
         taken.reverse()
     first, last = (order.key(taken[0]), order.key(taken[-1])) if taken else (key, key)

@@ -49,7 +49,8 @@ def search(
     end = time.monotonic() + seconds
     found = Found()
     try:
-        for episode in _batches(candidates, order, key, back, end):
+        first = wanted if words.certain else max(wanted, FIRST_BATCH)
+        for episode in _batches(candidates, order, key, back, end, first):
             hit = hit_in(episode, words)
             if hit is not None:
                 found.rows.append(episode)
@@ -74,9 +75,8 @@ def hit_in(episode: Episode, words: Words) -> Hit | None:
 
 
 def _batches(
-    candidates: QuerySet[Episode], order: Order, key: Key | None, back: bool, end: float
+    candidates: QuerySet[Episode], order: Order, key: Key | None, back: bool, end: float, size: int
 ) -> Iterator[Episode]:
-    size = FIRST_BATCH
     while True:
         with limited(max(0.02, end - time.monotonic())):
             batch = list(order.rows(candidates, key, back=back)[:size])
