@@ -50,7 +50,7 @@ def search(
     found = Found()
     try:
         first = wanted if words.certain else max(wanted, FIRST_BATCH)
-        for episode in _batches(candidates, order, key, back, end, first):
+        for episode in _batches(candidates, order, key, back, end=end, size=first):
             hit = hit_in(episode, words)
             if hit is not None:
                 found.rows.append(episode)
@@ -75,7 +75,13 @@ def hit_in(episode: Episode, words: Words) -> Hit | None:
 
 
 def _batches(
-    candidates: QuerySet[Episode], order: Order, key: Key | None, back: bool, end: float, size: int
+    candidates: QuerySet[Episode],
+    order: Order,
+    key: Key | None,
+    back: bool,
+    *,
+    end: float,
+    size: int,
 ) -> Iterator[Episode]:
     while True:
         with limited(max(0.02, end - time.monotonic())):
