@@ -98,6 +98,7 @@ def start(
             cwd=cwd,
             env=dict(os.environ if env is None else env),
             stdin=subprocess.PIPE,
+            bufsize=0,  # else a failed write would be tried again on closing, and raise there
             stdout=output,
             stderr=messages,
             start_new_session=True,
@@ -113,7 +114,6 @@ def start(
             raise
         with contextlib.suppress(BrokenPipeError):  # a signal was faster; the follower will see
             go.write(b"!")
-            go.flush()
     return ref
 
 

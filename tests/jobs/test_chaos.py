@@ -26,6 +26,7 @@ ROUND = f"{NAME}/round-000"
 WAIT = (*DEMO, "--wait", "--json")
 KILLS = int(os.environ.get("INTRASKILL_SOAK_KILLS") or 30)
 FALSE_S = 30.0
+LONGEST_S = 400.0  # of one round, disturbed ten times as long as undisturbed
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
 
@@ -57,7 +58,9 @@ def test_kills_at_random_instants_change_no_document_and_leave_no_false_row(
             truth.start()
             up.until_said("ready")
             assert manage(home, *DEMO).returncode == 0
+            deadline = time.monotonic() + LONGEST_S * undisturbed.slowness
             while state_of(home, NAME) not in ("succeeded", "stopped"):
+                assert time.monotonic() < deadline, (state_of(home, NAME), killer.killed)
                 time.sleep(killer.draw.uniform(0.5, 4.5) * undisturbed.slowness)
                 assert up.process.poll() is None, up.everything
                 if len(killer.killed) < KILLS:

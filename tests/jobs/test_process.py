@@ -128,6 +128,17 @@ def test_nothing_runs_when_it_cannot_be_put_on_record(tmp_path: Path) -> None:
     assert process.exit_of(tmp_path / "exit") is None
 
 
+def test_a_keeper_killed_while_it_is_put_on_record_is_found_dead(tmp_path: Path) -> None:
+    def kill(ref: process.ProcessRef) -> None:
+        os.kill(ref.pid, signal.SIGKILL)
+        until(lambda: not process.is_same(ref.pid, ref.started))
+
+    ref = start(tmp_path, "open('ran', 'w')", kill)
+    assert not process.is_alive(ref)
+    assert process.exit_of(tmp_path / "exit") is None
+    assert not (tmp_path / "ran").exists()
+
+
 def test_nothing_runs_when_the_starter_dies_before_the_record(tmp_path: Path) -> None:
     script = f"""
 import os, sys
