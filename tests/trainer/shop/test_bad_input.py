@@ -175,6 +175,11 @@ def test_a_damaged_trace_file_names_its_line(
     assert "damaged trace file" in complaint(capsys, "replay", str(path))
 
 
+def served(address: str) -> tuple[str, ...]:
+    """The options that name a model's server."""
+    return ("--base-url", address, "--model", "m")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -195,7 +200,8 @@ def test_a_damaged_trace_file_names_its_line(
         (("generate", "x.json", "--products", "0"), "products: a catalogue has at least one"),
         (("generate", "x.json", "--noise", "2"), "noise: a probability is from 0 to 1"),
         (("replay", "none.jsonl"), "none.jsonl: no such file"),
-        (("annotate", "none.json", "o.json", "--base-url", "x", "--model", "m"), "no such file"),
+        (("annotate", "none.json", "o.json", *served("x")), "--base-url: must be an http"),
+        (("annotate", "none.json", "o.json", *served("http://x/v1")), "no such file"),
     ],
 )
 def test_impossible_options_are_named(
