@@ -44,7 +44,9 @@ def test_everything_can_be_reached_by_keyboard(made: Made, visit: Any) -> None:
     page.keyboard.press("?")
     assert page.locator("#help").is_visible()
     page.keyboard.press("Escape")
+    page.locator("#help").wait_for(state="hidden")
     page.keyboard.press("j")
+    page.locator("tr.on").wait_for()
     page.keyboard.press("Enter")
     page.wait_for_url("**/experiments/demo/")
 
