@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.contracts.shopping_scripts import by_session, losing, tasks, world
+from tests.ports import free_port
 from trainer.engines.slime.shops import OwnSession
 from trainer.files import read_json
 from trainer.shop.identity import OtherEnvironment
@@ -22,12 +22,6 @@ from trainer.shop.replay import replay
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 3
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def health(url):

@@ -18,7 +18,7 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment
 from jobs import pipeline, queue, runner
 from jobs.layout import Command, Part, RoundPlan
-from tests.jobs.homes import DEMO, Running
+from tests.jobs.homes import DEMO, Running, end_all
 from trainer.config import ExperimentConfig, WorldConfig
 
 # Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
@@ -149,6 +149,14 @@ class Undisturbed:
     def slowness(self) -> float:
         """How much slower than a quiet machine with two cores this one was, at least 1."""
         return max(1.0, float(self.lines[-1]["seconds"]) / QUIET_S)
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the homes of a file's tests; what still runs in one ends with the file."""
+    folder = tmp_path_factory.mktemp("homes")
+    yield folder
+    end_all(folder)
 
 
 @pytest.fixture(scope="session")

@@ -7,36 +7,22 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.jobs.chaos import KINDS, Killer, Truth, bystanders, documents_of, state_of
 from tests.jobs.conftest import Undisturbed
-from tests.jobs.homes import DEMO, Running, end_all, manage, processes_of
+from tests.jobs.homes import DEMO, Running, manage, processes_of
+from tests.ports import free_port
 
 NAME = "quick-7"
 KILLS = int(os.environ.get("INTRASKILL_SOAK_KILLS") or 30)
 FALSE_S = 30.0
 LONGEST_S = 400.0  # of one round, disturbed ten times as long as undisturbed
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("homes")
-    yield folder
-    end_all(folder)
-
-
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def test_kills_at_random_instants_change_no_document_and_leave_no_false_row(
@@ -49,7 +35,7 @@ def test_kills_at_random_instants_change_no_document_and_leave_no_false_row(
         while len(killer.killed) < KILLS:
             runs += 1
             home = homes / f"chaos-{runs}"
-            up = Running.start(home, "up", INTRASKILL_PORT=free_port())
+            up = Running.start(home, "up", INTRASKILL_PORT=str(free_port()))
             truth = Truth(home)
             truth.start()
             up.until_said("ready")

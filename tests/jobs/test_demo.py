@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.jobs.conftest import Undisturbed
-from tests.jobs.homes import DEMO, Running, end_all, manage, processes_of
+from tests.jobs.homes import DEMO, Running, manage, processes_of
 
 STAGES = ["freeze", "train", "analyse", "validate", "gate", "select"]
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("homes")
-    yield folder
-    end_all(folder)
 
 
 @pytest.mark.slow

@@ -6,26 +6,18 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.jobs.chaos import documents_of
 from tests.jobs.conftest import Undisturbed
-from tests.jobs.homes import DEMO, ROOT, Running, end_all, environment, manage, processes_of
+from tests.jobs.homes import DEMO, ROOT, Running, environment, manage, processes_of
 
 NAME = "quick-7"
 ROUND = f"{NAME}/round-000"
 WAIT = (*DEMO, "--wait", "--json")
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("homes")
-    yield folder
-    end_all(folder)
 
 
 def test_a_shutdown_in_the_middle_and_a_new_start_change_no_document(

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import pytest
 from jobs import process
 from jobs.launchers.ray_head import RayHead, answers, local_head, ray_program, start_head
 from tests.jobs.homes import Running, manage
+from tests.ports import free_port
 from trainer.rollout import traces
 
 pytestmark = [
@@ -35,12 +35,6 @@ pytestmark = [
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 180.0
 SECOND_NODE = "second_node"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def until(condition: Callable[[], object], what: str, limit: float = LIMIT_S) -> None:

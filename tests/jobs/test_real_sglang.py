@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from jobs.launchers.sglang_server import (
     probe,
     update_weights,
 )
+from tests.ports import free_port
 from tests.trainer.engines_slime.launch_files import write_bank
 from trainer.files import read_json, read_jsonl, write_json
 from trainer.http_library import http
@@ -54,12 +54,6 @@ ENVIRONMENT = {
     "HOST_IP": "127.0.0.1",
     "SGLANG_HOST_IP": "127.0.0.1",
 }
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

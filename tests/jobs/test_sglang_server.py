@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sys
 import threading
 import time
@@ -22,13 +21,8 @@ from jobs.launchers.sglang_server import (
     update_weights,
 )
 from jobs.launchers.with_server import Guarded
+from tests.ports import free_port
 from trainer.files import read_json
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def export(folder, weights=b"weights"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.homes import Running, end_all, manage, processes_of
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -22,12 +22,6 @@ def homes(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     end_all(folder)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def address_of(running: Running) -> str:
