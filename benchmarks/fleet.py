@@ -268,7 +268,6 @@ def _hold(host: str, attempt_id: int, job_id: str, hold: float) -> None:
         return
     move(attempt, State.STARTING, job_id=job_id)
     move(attempt, State.RUNNING, job_id=job_id)
-    connections.close_all()
     time.sleep(hold)
     with transaction.atomic():
         move(attempt, State.SUCCEEDED, job_id=job_id)

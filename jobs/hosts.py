@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,9 @@ class Registration:
         facts: dict[str, Any] = {"free_disk_bytes": free_disk()}
         if now - self._gpus_at >= LOOK_AT_GPUS_S:
             self._gpus_at = now
-            facts |= self._with_gpus()
-        self._write(facts, present=True)
+            self._write(facts | self._with_gpus(), present=True)
+        else:
+            self._touch(facts)
 
     def end(self) -> None:
         """Take this worker off the record."""
@@ -78,12 +80,23 @@ class Registration:
         return {} if seen is None else {"gpus": seen}
 
     def _write(self, facts: dict[str, Any], *, present: bool) -> None:
-        try:
+        with _database():
             write(self._host, self._worker, self._queues, facts, present=present)
-        except DatabaseError as error:
-            logger.warning("the host's row was not written: %s", error)
-        finally:
-            connections.close_all()
+
+    def _touch(self, facts: dict[str, Any]) -> None:
+        """Between two looks at the machine one statement says that it is up."""
+        with _database():
+            Host.objects.filter(name=self._host).update(seen_at=timezone.now(), **facts)
+
+
+@contextmanager
+def _database() -> Iterator[None]:
+    try:
+        yield
+    except DatabaseError as error:
+        logger.warning("the host's row was not written: %s", error)
+    finally:
+        connections.close_all()
 
 
 def write(

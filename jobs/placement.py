@@ -8,7 +8,7 @@ lease ends with the attempt, in the same transaction. rq only carries the job to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,10 +74,15 @@ def _hosts(attempt: Attempt) -> list[str]:
     experiment = attempt.stage.round.experiment
     if experiment.host:
         return [experiment.host]
-    names = hosts_up()
+    names = hosts_in_reach()
     if attempt.host in names:
         names.insert(0, names.pop(names.index(attempt.host)))
-    return names or [settings.INTRASKILL_HOST_NAME]
+    return names
+
+
+def hosts_in_reach() -> list[str]:
+    """The hosts that are up; before any worker has registered, this one."""
+    return hosts_up() or [settings.INTRASKILL_HOST_NAME]
 
 
 def hosts_up() -> list[str]:
@@ -99,14 +104,20 @@ def _lease(host: str, attempt: Attempt) -> bool:
     return bool(free.update(lease=attempt, leased_at=timezone.now()))
 
 
-def release(attempt: Attempt) -> bool:
-    """Give back what an attempt that is over had leased; whether it had."""
-    return bool(Host.objects.filter(lease=attempt).update(lease=None))
+def release(attempt: Attempt) -> list[str]:
+    """Give back what an attempt that is over had leased; the hosts that are free now."""
+    leased = Host.objects.filter(lease=attempt)
+    names = list(leased.values_list("name", flat=True))
+    if names:
+        leased.update(lease=None)
+    return names
 
 
-def unplaced() -> list[Attempt]:
-    """Attempts that wait for a host, the oldest first."""
+def unplaced(host: str = "") -> list[Attempt]:
+    """Attempts that wait for a host, the oldest first; with ``host`` those that may run there."""
     waiting = Attempt.objects.filter(state=State.REQUESTED, queue="")
+    if host:
+        waiting = waiting.filter(stage__round__experiment__host__in=("", host))
     return list(waiting.select_related("stage__round__experiment").order_by("created_at", "id"))
 
 
@@ -116,10 +127,10 @@ def hosts_busy() -> set[str]:
     return set(leased.values_list("name", flat=True))
 
 
-def may_find_place(attempt: Attempt, busy: set[str]) -> bool:
-    """Whether it is worth asking for a place while these hosts are busy (no query if pinned)."""
+def may_find_place(attempt: Attempt, up: Collection[str], busy: set[str]) -> bool:
+    """Whether it is worth asking for a place while of the hosts that are up these are busy."""
     wanted = attempt.stage.round.experiment.host
-    return wanted not in busy if wanted else not set(_hosts(attempt)) <= busy
+    return wanted not in busy if wanted else not busy.issuperset(up)
 
 
 def holders(attempt: Attempt) -> list[Host]:

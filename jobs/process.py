@@ -121,9 +121,16 @@ def is_alive(ref: ProcessRef) -> bool:
     """Whether any member of the group still runs."""
     if is_same(ref.pid, ref.started):
         return True
+    if _of_another_boot(ref.started):  # group numbers begin anew with the machine
+        return False
     if start_token(ref.pid):  # the pid was given to somebody else, so our group is gone
         return False
     return bool(_members(ref.pgid))
+
+
+def _of_another_boot(token: str) -> bool:
+    boot = token.rpartition(":")[0]
+    return token.startswith("boot:") and boot != start_token(os.getpid()).rpartition(":")[0]
 
 
 def send(ref: ProcessRef, number: signal.Signals) -> bool:

@@ -7,7 +7,9 @@ eyes: what rq believes about a job is never taken for the truth.
 What it does with an attempt that is not over:
 - the queue lost its job, or never got it → the job is handed in again;
 - its watcher died and its process lives, or left word how it ended → a new watcher adopts it;
-- its watcher died and its process vanished without a word → ``lost``.
+- its watcher died and its process vanished without a word → ``lost``;
+- it runs on another host, which fell silent → ``lost`` (``silence.py``), and what of it still
+  lives when that host returns is ended there (``fence.py``).
 
 What it does with one that is over: an attempt that was lost, killed by a signal or interrupted by
 a shutdown continues as a new attempt, because every stage continues where its files end. After
@@ -30,7 +32,7 @@ from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
 from intraskill_web.monitoring import watcher
-from jobs import placement, process, queue
+from jobs import fence, placement, process, queue, silence
 from jobs.transitions import ACTIVE, RoundState, State
 
 INTERVAL_S = 15.0
@@ -40,6 +42,8 @@ RESUMES_WITHOUT_PROGRESS = 10
 SHUTDOWN = "shutdown"
 
 logger = logging.getLogger(__name__)
+_silence = silence.Silence()
+_settled_losses: set[int] = set()  # lost attempts of which nothing lives here
 
 
 def run_forever() -> None:
@@ -62,6 +66,8 @@ def run_forever() -> None:
 def reconcile() -> None:
     """One full pass. Raises DatabaseError when the database does not answer."""
     _heal_watched()
+    fence.end_lost(_settled_losses)
+    silence.call_lost(_silence.look())
     try:
         _heal_waiting()
     except RedisError as error:
@@ -160,7 +166,7 @@ def _resume_interrupted() -> None:
     )
     for stage in ended.select_related("round__experiment"):
         attempts = list(stage.attempts.order_by("-number")[: RESUMES_WITHOUT_PROGRESS + 1])
-        if not may_resume(stage, attempts):
+        if not may_resume(stage, attempts) or not silence.may_go_on(attempts[0]):
             continue
         try:
             with transaction.atomic():

@@ -23,7 +23,7 @@ from django.utils import timezone
 from intraskill_web.experiments.flow import OPERATOR, advance, pause
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
-from jobs import documents, environment, launchers, mirror, process
+from jobs import documents, environment, fence, launchers, mirror, process
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
@@ -112,6 +112,7 @@ class _Run:
     def _begin(self) -> bool:
         if self.attempt.state != State.STARTING:
             self._move(State.STARTING, environment=environment.snapshot(), message="checking")
+        fence.end_former(self.stage)
         if self.stage.round.config:
             write_json(self.plan.own_config, self.stage.round.config)
         set_aside(self.stage, self.plan)

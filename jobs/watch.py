@@ -11,20 +11,28 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+from django.conf import settings
 from django.db import OperationalError
 from django.db.models import F
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Stage
-from jobs import process
+from jobs import fence, process
 from jobs.layout import Command
-from jobs.transitions import State
+from jobs.models import Host
+from jobs.transitions import ACTIVE, State
 from trainer.errors import InputError
 
 POLL_S = 0.2
 HEARTBEAT_S = 1.0
+# A watcher that could not write for so long, while other hosts may take its work for lost, ends it
+# before they do (silence.SILENT_S). Where nobody else works, the work outlives any outage.
+FENCE_S = 60.0
+OTHERS_S = 30.0  # how often it looks whether there are any
+OTHERS_WITHIN = timedelta(days=1)
 
 
 class Superseded(Exception):
@@ -40,20 +48,29 @@ class Watch:
     commands: Sequence[Command]
     mirror: Callable[[], None]
     _beat_at: float = field(default=0.0, init=False)
+    _written_at: float = field(default_factory=time.monotonic, init=False)
+    _others_at: float = field(default=float("-inf"), init=False)
+    _is_alone: bool = field(default=True, init=False)
     _term_sent_at: float | None = field(default=None, init=False)
 
     def follow(self, ref: process.ProcessRef, exit_file: Path) -> process.Exit | None:
         """Wait for the group to end, at most a moment beyond it. None: nobody wrote how it ended.
 
-        Raises Superseded when this watcher lost its claim.
+        Raises Superseded when this watcher lost its claim; a group whose attempt is over has been
+        ended then.
         """
         while True:
             alive = process.is_alive(ref)
-            self.beat(force=not alive)
+            try:
+                self.beat(force=not alive)
+            except Superseded:
+                if not Attempt.objects.filter(pk=self.attempt.pk, state__in=ACTIVE).exists():
+                    fence.end_group(ref)
+                raise
             if not alive:
                 process.reap(ref)
                 return process.exit_of(exit_file)
-            if self.attempt.state == State.STOPPING:
+            if self.attempt.state == State.STOPPING or self._is_cut_off():
                 self._end(ref)
             time.sleep(POLL_S)
 
@@ -69,12 +86,19 @@ class Watch:
         except (OperationalError, OSError, InputError):
             return  # a busy database, or a file that is being cut back: the next beat comes soon
 
+    def _is_cut_off(self) -> bool:
+        """Whether other hosts may soon take this work for lost, because nothing can be written."""
+        return not self._is_alone and time.monotonic() - self._written_at > FENCE_S
+
     def _write_signs(self) -> None:
         now = timezone.now()
-        rows = Attempt.objects.filter(pk=self.attempt.pk, job_id=self.job_id)
+        rows = Attempt.objects.filter(pk=self.attempt.pk, job_id=self.job_id, state__in=ACTIVE)
         if not rows.update(heartbeat_at=now):
             raise Superseded(self.job_id)
+        self._written_at = time.monotonic()
         self.attempt.refresh_from_db(fields=["state", "stop_reason"])
+        if self._written_at - self._others_at > OTHERS_S:
+            self._others_at, self._is_alone = self._written_at, not _others()
         progress = read_progress(self.commands)
         if progress is not None:
             Stage.objects.filter(pk=self.attempt.stage_id).exclude(
@@ -95,6 +119,12 @@ class Watch:
             process.send(ref, signal.SIGTERM)
         elif now - self._term_sent_at > process.STOP_GRACE_S:
             process.send(ref, signal.SIGKILL)
+
+
+def _others() -> bool:
+    """Whether other hosts worked lately, one of which may take over what runs here."""
+    others = Host.objects.exclude(name=settings.INTRASKILL_HOST_NAME).exclude(workers=[])
+    return others.filter(seen_at__gte=timezone.now() - OTHERS_WITHIN).exists()
 
 
 @dataclass(frozen=True, slots=True)

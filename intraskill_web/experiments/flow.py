@@ -86,26 +86,32 @@ def hand_in(attempt: Attempt) -> bool:
     return True
 
 
-def hand_in_waiting() -> int:
-    """Hand in what waited for a host and finds one now, the oldest first; returns how many."""
+def hand_in_waiting(host: str = "") -> int:
+    """Hand in what waited for a host and finds one now, the oldest first; returns how many.
+
+    With ``host``, which became free, only what may run there is looked at.
+    """
+    waiting = placement.unplaced(host)
+    if not waiting:
+        return 0
     found = 0
-    waiting = placement.unplaced()
-    busy = placement.hosts_busy() if waiting else set()
+    up, busy = placement.hosts_in_reach(), placement.hosts_busy()
     for attempt in waiting:
-        if not placement.may_find_place(attempt, busy):
+        if not placement.may_find_place(attempt, up, busy):
             continue
         with transaction.atomic():
-            row = Attempt.objects.select_for_update().get(pk=attempt.pk)
+            rows = Attempt.objects.select_related("stage__round__experiment")
+            row = rows.select_for_update(of=("self",)).get(pk=attempt.pk)
             if row.state == State.REQUESTED and not row.queue and hand_in(row):
                 found += 1
         busy = placement.hosts_busy()
+        if host in busy:
+            break
     return found
 
 
 def _mark_queued(attempt_id: int, job_id: str) -> None:
-    attempt = Attempt.objects.get(pk=attempt_id)
-    if attempt.state == State.REQUESTED:
-        move(attempt, State.QUEUED, job_id=job_id, message="waiting for a worker")
+    move(Attempt(pk=attempt_id), State.QUEUED, job_id=job_id, message="waiting for a worker")
 
 
 def pause(round_: Round) -> None:

@@ -6,6 +6,7 @@ are brought up to date in the same transaction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -14,6 +15,8 @@ from django.utils import timezone
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from jobs import placement
 from jobs.transitions import TERMINAL, RoundState, State, round_state, sources
+
+PARENTS = "stage__round__experiment"
 
 
 def move(attempt: Attempt, target: State, *, job_id: str | None = None, **fields: Any) -> bool:
@@ -34,23 +37,24 @@ def move(attempt: Attempt, target: State, *, job_id: str | None = None, **fields
             fields.setdefault("ended_at", now)
         if not rows.update(state=target, updated_at=now, **fields):
             return False
-        attempt.refresh_from_db()
+        attempt.refresh_from_db(from_queryset=Attempt.objects.select_related(PARENTS))
         _follow(attempt, target, message)
-        if target in TERMINAL and placement.release(attempt):
-            transaction.on_commit(_hand_on, robust=True)
+        if target in TERMINAL:
+            for host in placement.release(attempt):
+                transaction.on_commit(partial(_hand_on, host), robust=True)
     return True
 
 
-def _hand_on() -> None:
-    """A GPU became free: whoever waits for it longest gets it."""
+def _hand_on(host: str) -> None:
+    """The GPUs of a host became free: whoever waits for them longest gets them."""
     from intraskill_web.experiments.flow import hand_in_waiting
 
-    hand_in_waiting()
+    hand_in_waiting(host)
 
 
 def _follow(attempt: Attempt, target: State, message: str | None) -> None:
+    """Bring the parents up to date, which were read together with the attempt."""
     stage = attempt.stage
-    stage.refresh_from_db()
     stage.state = target
     if message is not None:
         stage.message = message[:500]
@@ -59,52 +63,74 @@ def _follow(attempt: Attempt, target: State, message: str | None) -> None:
     stage.ended_at = attempt.ended_at
     if target in TERMINAL:
         stage.eta_seconds = None
-    stage.save()
-    refresh_round(stage.round)
+    stage.save(
+        update_fields=["state", "message", "started_at", "ended_at", "eta_seconds", "updated_at"]
+    )
+    _follow_stages(stage.round)
 
 
 def new_attempt(stage: Stage) -> Attempt:
     """The stage's next attempt, ``requested``. Raises IntegrityError while another is active."""
     with transaction.atomic():
-        last = stage.attempts.order_by("-number").first()
+        last = stage.attempts.order_by("-number").values_list("number", flat=True).first()
         attempt = Attempt.objects.create(
-            stage=stage, number=last.number + 1 if last else 1, done_at_start=stage.done
+            stage=stage, number=(last or 0) + 1, done_at_start=stage.done
         )
         attempt.log_path = f"logs/{attempt.pk}.log"
         attempt.save(update_fields=["log_path"])
-        Stage.objects.filter(pk=stage.pk).update(
-            state=State.REQUESTED, ended_at=None, message="", updated_at=timezone.now()
-        )
-        stage.refresh_from_db()
-        refresh_round(stage.round)
+        stage.refresh_from_db(from_queryset=Stage.objects.select_related("round__experiment"))
+        stage.state, stage.ended_at, stage.message = State.REQUESTED, None, ""
+        stage.save(update_fields=["state", "ended_at", "message", "updated_at"])
+        _follow_stages(stage.round)
     return attempt
 
 
 def refresh_round(round_: Round) -> None:
     """Compute the state of a round, and of its experiment, from the stages."""
-    round_.refresh_from_db()
+    round_.refresh_from_db(from_queryset=Round.objects.select_related("experiment"))
+    _follow_stages(round_)
+
+
+def _follow_stages(round_: Round) -> None:
+    """``refresh_round`` of rows that were read in this transaction."""
     stages = list(Stage.objects.filter(round=round_).order_by("position"))
     paused = round_.experiment.pause_after_stage
     state = round_state([stage.state or None for stage in stages], paused=paused)
-    round_.state = state
     started = [stage.started_at for stage in stages if stage.started_at]
-    round_.started_at = min(started, default=None)
     ended = [stage.ended_at for stage in stages if stage.ended_at]
     over = state not in (RoundState.PLANNED, RoundState.RUNNING, RoundState.STOPPING)
-    round_.ended_at = max(ended, default=None) if over else None
-    round_.save()
-    refresh_experiment(round_.experiment)
+    _set(
+        round_,
+        state=state,
+        started_at=min(started, default=None),
+        ended_at=max(ended, default=None) if over else None,
+    )
+    _follow_rounds(round_.experiment)
 
 
 def refresh_experiment(experiment: Experiment) -> None:
     """The experiment is as its last round is; with rounds still to come it is running."""
     experiment.refresh_from_db()
-    last = experiment.rounds.order_by("-number").first()
+    _follow_rounds(experiment)
+
+
+def _follow_rounds(experiment: Experiment) -> None:
+    """``refresh_experiment`` of a row that was read in this transaction."""
+    last = experiment.rounds.order_by("-number").only("number", "state").first()
     if last is None:
-        experiment.state = RoundState.PLANNED
+        state = RoundState.PLANNED
     elif last.state == RoundState.SUCCEEDED and last.number + 1 < experiment.rounds_planned:
         waiting = not experiment.auto_continue or experiment.pause_after_stage
-        experiment.state = RoundState.STOPPED if waiting else RoundState.RUNNING
+        state = RoundState.STOPPED if waiting else RoundState.RUNNING
     else:
-        experiment.state = last.state
-    experiment.save(update_fields=["state", "updated_at"])
+        state = RoundState(last.state)
+    _set(experiment, state=state)
+
+
+def _set(row: Round | Experiment, **values: Any) -> None:
+    """Write what changes, and nothing where nothing does."""
+    changed = [name for name, value in values.items() if getattr(row, name) != value]
+    if changed:
+        for name in changed:
+            setattr(row, name, values[name])
+        row.save(update_fields=[*changed, "updated_at"])

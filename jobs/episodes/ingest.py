@@ -6,7 +6,6 @@ are taken in the order of their names and chunks in order, so a rebuild makes th
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from intraskill_web.experiments.models import Experiment
 from jobs.episodes.lines import Chunk, chunks, place_of
 from jobs.episodes.sources import sources
 from jobs.episodes.take import Source, note_file, store, unchanged
+from trainer.analysis.parallel import cores
 from trainer.errors import InputError
 from trainer.rollout.traces import SCHEMA
 
@@ -87,7 +87,7 @@ def ingest(
             _forget(experiment, source)
     run = _Run(experiment, report, tell, sum(s.file.stat().st_size for s in found))
     if processes is None:
-        processes = (os.cpu_count() or 1) if run.total >= POOL_FROM else 0
+        processes = cores() if run.total >= POOL_FROM else 0
     if processes:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
             run.take(found, pool, processes)
