@@ -116,7 +116,7 @@ def refresh_experiment(experiment: Experiment) -> None:
 
 def _follow_rounds(experiment: Experiment) -> None:
     """``refresh_experiment`` of a row that was read in this transaction."""
-    last = experiment.rounds.order_by("-number").only("number", "state").first()
+    last = experiment.rounds.order_by("-number").only("experiment", "number", "state").first()
     if last is None:
         state = RoundState.PLANNED
     elif last.state == RoundState.SUCCEEDED and last.number + 1 < experiment.rounds_planned:
