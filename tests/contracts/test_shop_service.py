@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,12 +17,15 @@ import pytest
 from tests.contracts.shopping_scripts import by_session, losing, tasks, world
 from tests.ports import free_port
 from trainer.engines.slime.shops import OwnSession
+from trainer.errors import InputError
 from trainer.files import read_json
 from trainer.shop.identity import OtherEnvironment
 from trainer.shop.replay import replay
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 3
+TOKEN_ENV = "TEST_SHOP_TOKEN"
+TOKEN = "b7d2-only-for-this-test"
 
 
 def health(url):
@@ -29,17 +33,33 @@ def health(url):
         return json.loads(reply.read())
 
 
+def over_http(url):
+    """The keys that lead a worker to the service, with its token's variable."""
+    return {
+        "shopsim_environment": "http",
+        "shopsim_environment_base_url": url,
+        "shopsim_environment_token_env": TOKEN_ENV,
+    }
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch):
+    """The token in the worker's environment."""
+    monkeypatch.setenv(TOKEN_ENV, TOKEN)
+
+
 @pytest.fixture(scope="module")
 def service():
-    """The service over the built-in standard shop, with fewer slots than episodes."""
+    """The service over the built-in standard shop, with a token and fewer slots than episodes."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "trainer", "shop", "serve", "--profile", "standard"),
-            *("--port", str(port), "--slots", str(SLOTS)),
+            *("--port", str(port), "--slots", str(SLOTS), "--token-env", TOKEN_ENV),
         ],
         cwd=ROOT,
+        env={**os.environ, TOKEN_ENV: TOKEN},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -60,8 +80,7 @@ def service():
 def test_a_group_and_its_retry_are_played_in_the_service_and_leave_no_slot_taken(double, service):
     double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
     args = double.args(
-        shopsim_environment="http",
-        shopsim_environment_base_url=service,
+        **over_http(service),
         shopsim_episode_concurrency=SLOTS,
         n_samples_per_prompt=6,
     )
@@ -75,10 +94,31 @@ def test_a_group_and_its_retry_are_played_in_the_service_and_leave_no_slot_taken
     assert trace["provenance"]["environment"]["adapter"] == "shopsimulator_http"
     assert trace["final"]["termination_reason"] == "purchase"
     assert "lease_id" not in json.dumps(trace)
+    assert TOKEN not in "".join(path.read_text() for path in double.folder.rglob("*.json*"))
     named = {key: trace["provenance"]["environment"][key] for key in world().identity()}
     assert named == world().identity()
     assert replay(world(), trace) is None
     assert health(service)["free_slots"] == SLOTS
+
+
+def test_without_its_token_the_service_plays_nothing(double, service):
+    engine = double.play(lambda session, turn: "x")
+    args = double.args(**{**over_http(service), "shopsim_environment_token_env": None})
+    rows = double.generate(double.group(0), args)[0]
+    assert rows[0].metadata["shopsim_failure"] == "environment"
+    assert not engine.requests
+
+
+def test_a_token_that_is_named_and_not_set_ends_the_job_at_once(double, monkeypatch):
+    from trainer.engines.slime.settings import hook_settings
+    from trainer.engines.slime.shops import shop_of
+
+    monkeypatch.delenv(TOKEN_ENV)
+    args = double.args(**over_http("http://127.0.0.1:9"))
+    with pytest.raises(InputError, match="empty or not set") as caught:
+        shop_of(hook_settings(args))
+    assert caught.value.field == "shopsim_environment_token_env"
+    assert caught.value.value == TOKEN_ENV
 
 
 def test_inside_and_outside_of_the_worker_the_same_episode_is_played(double, service):
@@ -90,8 +130,7 @@ def test_inside_and_outside_of_the_worker_the_same_episode_is_played(double, ser
 
         runtime.reset()
         args = double.args(
-            shopsim_environment=kind,
-            shopsim_environment_base_url=service,
+            **{**over_http(service), "shopsim_environment": kind},
             shopsim_full_skill_retry=False,
         )
         rows = double.generate(double.group(0), args)
@@ -121,7 +160,7 @@ def test_a_service_that_is_gone_leaves_unscored_episodes_with_their_cause(double
 )
 def test_a_service_of_another_environment_ends_the_job(double, service, named, found):
     engine = double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
-    args = double.args(shopsim_environment="http", shopsim_environment_base_url=service, **named)
+    args = double.args(**over_http(service), **named)
     with pytest.raises(OtherEnvironment, match=found):
         double.generate(double.group(0), args)
     assert not engine.requests
@@ -131,8 +170,7 @@ def test_a_service_of_another_environment_ends_the_job(double, service, named, f
 def test_the_service_that_the_settings_name_is_played_in(double, service):
     double.play(by_session(lambda group, sample, retry: losing(tasks()[0])))
     args = double.args(
-        shopsim_environment="http",
-        shopsim_environment_base_url=service,
+        **over_http(service),
         shopsim_environment_profile="standard",
         shopsim_environment_catalogue_sha256=world().identity()["catalogue_sha256"],
         shopsim_full_skill_retry=False,
@@ -217,3 +255,23 @@ def test_the_live_preflight_asks_the_service_for_free_slots(double, service, tmp
         items = {item["name"]: item["state"] for item in document["checks"]}
         states[concurrency] = (items["live.shop"], items["live.slots"])
     assert states == {SLOTS: ("passed", "passed"), SLOTS + 1: ("passed", "failed")}
+
+
+def test_the_live_preflight_asks_whether_the_service_takes_the_token(double, service, tmp_path):
+    from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
+    from trainer.engines.slime.preflight import check_slime
+
+    launch = make_launch(tmp_path / "launch")
+
+    def state(environ, **keys):
+        write_hooks(tmp_path / "launch", shopsim_environment_base_url=service, **keys)
+        document = check_slime(launch, environ, live=True)
+        assert TOKEN not in json.dumps(document)
+        named = {item["name"]: item["state"] for item in document["checks"]}
+        return named.get("hooks.token"), named.get("live.token")
+
+    key = {"shopsim_environment_token_env": TOKEN_ENV}
+    assert state({TOKEN_ENV: TOKEN}, **key) == ("passed", "passed")
+    assert state({TOKEN_ENV: "another"}, **key) == ("passed", "failed")
+    assert state({}, **key) == ("failed", None)
+    assert state({}) == (None, "failed")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.engines_slime.launch_files import make_launch
+from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
 from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.plan import plan_launch
 from trainer.engines.slime.variables import load_slime_config, variables
@@ -184,6 +184,18 @@ def test_no_secret_reaches_arguments_or_the_printed_plan(tmp_path):
     assert secret not in repr(plan.environment)
     assert "--wandb-key" not in plan.argv
     assert plan.to_json()["environment"]["WANDB_API_KEY"] == "(from the environment)"
+
+
+def test_the_token_of_the_shop_service_reaches_the_job_and_nothing_that_is_shown(tmp_path):
+    launch = make_launch(tmp_path)
+    write_hooks(tmp_path, shopsim_environment_token_env="SHOP_TOKEN")
+    plan = plan_launch(launch, {"SHOP_TOKEN": "b7d2-only-for-this-test"})
+    assert plan.environment.secret == {"SHOP_TOKEN": "b7d2-only-for-this-test"}
+    assert plan.to_json()["environment"]["SHOP_TOKEN"] == "(from the environment)"
+    assert "b7d2" not in json.dumps(plan.to_json()) + repr(plan.environment)
+    unset = {check.name: check for check in plan_launch(launch, {}).checks}["hooks.token"]
+    assert unset.state == "failed"
+    assert "export SHOP_TOKEN" in unset.remedy
 
 
 def test_the_job_environment_holds_what_every_worker_needs(tmp_path):

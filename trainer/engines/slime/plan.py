@@ -17,7 +17,9 @@ from trainer.engines.slime.command import model_arguments, model_script, slime_a
 from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.refusals import launch_checks
 from trainer.engines.slime.runtime_env import JobEnvironment, job_environment
+from trainer.engines.slime.settings import read_hook_settings
 from trainer.engines.slime.variables import load_slime_config
+from trainer.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,17 @@ def plan_launch(path: Path, environ: Mapping[str, str]) -> LaunchPlan:
         overrides=overrides,
         argv=("python3", str(train), *slime_arguments(config, model_args)),
         working_dir=config.paths.slime,
-        environment=job_environment(config, environ),
+        environment=job_environment(config, environ, secrets=_secret_names(config)),
         ray_head=ray_head_command(config) if local else None,
         job_server=config.cluster.address or f"http://{config.cluster.dashboard_host}:{port}",
         checks=tuple(launch_checks(config, environ)),
     )
+
+
+def _secret_names(config: SlimeConfig) -> list[str]:
+    """Variables that the hooks read secrets from; none where a check names what is wrong."""
+    try:
+        name = read_hook_settings(config.paths.hooks).environment_token_env
+    except InputError:
+        return []
+    return [] if name is None else [name]

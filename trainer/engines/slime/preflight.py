@@ -52,7 +52,7 @@ def check_slime(
     checks += version_checks(source)
     checks.append(_disk(config))
     if live:
-        checks += live_checks(config)
+        checks += live_checks(config, environ)
     return report(checks, scope=SCOPE if not live else "live", **inputs.identity)
 
 
@@ -150,7 +150,33 @@ def _disk(config: SlimeConfig) -> Check:
     )
 
 
-def live_checks(config: SlimeConfig) -> Iterator[Check]:
+def _token(settings: HookSettings, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Whether the service takes the token that the settings name: health is open to everybody."""
+    try:
+        token = settings.environment_token(environ)
+    except InputError:
+        return  # the launch checks name this failure
+    url = settings.environment_base_url.rstrip("/") + "/metrics"
+    request = urllib.request.Request(url)
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=settings.environment_timeout):
+            refused = False
+    except urllib.error.HTTPError as error:
+        refused = error.code in (401, 403)  # the published service has no such page and no token
+    except (urllib.error.URLError, TimeoutError):
+        return  # it answered a moment ago; its health says what is wrong
+    yield require(
+        "live.token",
+        not refused,
+        f"{url}: {'refused' if refused else 'taken'} {'without' if token is None else 'with'} "
+        "a token",
+        "put the name of the variable with the service's token into shopsim_environment_token_env",
+    )
+
+
+def live_checks(config: SlimeConfig, environ: Mapping[str, str]) -> Iterator[Check]:
     """What answers right now: the shop service with enough free slots."""
     settings = _settings(config)
     if settings is None or settings.environment == "in_process":
@@ -165,6 +191,7 @@ def live_checks(config: SlimeConfig) -> Iterator[Check]:
     yield require(
         "live.shop", health.get("ready") is True, f"{url}: {health}", "wait until it is ready"
     )
+    yield from _token(settings, environ)
     served = served_identity(health)
     told = f"{served.get('profile', served.get('environment_version'))}, catalogue " + str(
         served.get("catalogue_sha256", "not told")

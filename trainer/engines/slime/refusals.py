@@ -30,7 +30,7 @@ def launch_checks(
         *_files(config),
         *_programs(config, which),
         *_round(config, environ),
-        *_slots(config),
+        *_hooks(config, environ),
         _export(config),
         _secrets(config, environ),
     ]
@@ -179,7 +179,7 @@ def _round(config: SlimeConfig, environ: Mapping[str, str]) -> Iterator[Check]:
     )
 
 
-def _slots(config: SlimeConfig) -> Iterator[Check]:
+def _hooks(config: SlimeConfig, environ: Mapping[str, str]) -> Iterator[Check]:
     from trainer.engines.slime.settings import read_hook_settings
 
     if not config.paths.hooks.is_file():
@@ -193,6 +193,14 @@ def _slots(config: SlimeConfig) -> Iterator[Check]:
     if settings.environment == "in_process":
         yield passed("slots.budget", "the shop runs inside the rollout worker: no slots needed")
         return
+    if settings.environment_token_env is not None:
+        name = settings.environment_token_env
+        yield require(
+            "hooks.token",
+            bool(environ.get(name)),
+            f"the shop service's token in {name}",
+            f"export {name}, or leave out shopsim_environment_token_env",
+        )
     used = settings.episode_concurrency + config.loop.reserved_env_slots
     yield require(
         "slots.budget",

@@ -8,13 +8,13 @@ which its dashboard shows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainer.engines.slime.config import SlimeConfig
 
-SECRETS = ("WANDB_API_KEY",)
+WANDB_KEY = "WANDB_API_KEY"
 PASSED_ON = (
     "TMPDIR",
     "TEMP",
@@ -43,8 +43,13 @@ class JobEnvironment:
         return {**self.public, **dict.fromkeys(self.secret, "(from the environment)")}
 
 
-def job_environment(config: SlimeConfig, environ: Mapping[str, str]) -> JobEnvironment:
-    """The variables of the job's workers, from the configuration and the launching environment."""
+def job_environment(
+    config: SlimeConfig, environ: Mapping[str, str], *, secrets: Iterable[str] = ()
+) -> JobEnvironment:
+    """The variables of the job's workers, from the configuration and the launching environment.
+
+    ``secrets``: names of further variables that the workers need and nobody may see.
+    """
     root = config.paths.project_root
     public = {
         "PYTHONPATH": os.pathsep.join(
@@ -63,7 +68,8 @@ def job_environment(config: SlimeConfig, environ: Mapping[str, str]) -> JobEnvir
         public |= _wandb_environment(config)
     public |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
     public |= cache_environment(config)
-    secret = {name: environ[name] for name in SECRETS if environ.get(name) and config.wandb.use}
+    names = {*secrets, WANDB_KEY} if config.wandb.use else set(secrets)
+    secret = {name: environ[name] for name in sorted(names) if environ.get(name)}
     return JobEnvironment(public, secret)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from trainer.config import Config, parse_config, read_yaml
+from trainer.errors import InputError
 
 PREFIX = "shopsim_"
 
@@ -40,6 +41,11 @@ class HookSettings(Config):
         None,
         pattern="^[0-9a-f]{64}$",
         description="catalogue the service must have; null: all episodes that of the first",
+    )
+    environment_token_env: str | None = Field(
+        None,
+        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+        description="variable that holds the service's bearer token; null: it asks for none",
     )
     environment_timeout: float = Field(30.0, gt=0, description="seconds per call of the service")
     environment_persona: StrictBool = Field(True, description="show the persona")
@@ -80,6 +86,24 @@ class HookSettings(Config):
         if self.sample_layout == "episode" and self.recorder == "slime":
             raise ValueError("sample_layout 'episode' is recorded by 'own' (or 'auto')")
         return self
+
+    def environment_token(self, environ: Mapping[str, str] = os.environ) -> str | None:
+        """The token of the shop service, which no file holds. Raises InputError when it is unset.
+
+        Its variable's name is all that errors, plans and traces show.
+        """
+        name = self.environment_token_env
+        if name is None:
+            return None
+        token = environ.get(name)
+        if not token:
+            raise InputError(
+                "the environment variable is empty or not set",
+                field=published_name("environment_token_env"),
+                value=name,
+                remedy="Export the service's token under this name, or leave the key out",
+            )
+        return token
 
     def resolve(self, path: Path) -> Path:
         """``path`` below the project root that the launcher named, else the current folder."""

@@ -89,8 +89,10 @@ class RemoteShop:
     blocks = True
 
     def __init__(self, settings: HookSettings, builder: ConversationBuilder) -> None:
+        """Raises InputError when the variable of the service's token is not set."""
         self.builder = builder
         self._settings = settings
+        self._token = settings.environment_token()
         self._wanted = wanted_identity(settings)
         self._served: dict[str, Any] = {}
         self._lock = Lock()
@@ -124,6 +126,7 @@ class RemoteShop:
             self._settings.environment_base_url,
             persona=self._settings.environment_persona,
             timeout=self._settings.environment_timeout,
+            token=self._token,
             owner="slime",
         )
         return OwnSession(client, task_id)
