@@ -74,6 +74,7 @@ def reconcile() -> None:
         logger.warning("the queue is down: %s", error)
     _resume_interrupted()
     _advance_idle()
+    silence.say_what_waits()
 
 
 def _heal_waiting() -> None:

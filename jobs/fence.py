@@ -1,0 +1,57 @@
+"""Nothing runs twice: ends what still works on this host for an attempt that is over.
+
+An attempt is called ``lost`` while its host is silent. When the host returns with its process
+alive, the process must not go on beside the attempt that took its place.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from intraskill_web.experiments.models import Attempt, Stage
+from jobs import process
+from jobs.transitions import State
+
+POLL_S = 0.05
+LATEST = 200  # attempts that were lost longer ago are of former boots
+
+
+def end_group(ref: process.ProcessRef, grace_s: float = process.STOP_GRACE_S) -> bool:
+    """End the whole group, politely first; whether any of it lived. Waits until it is gone."""
+    if not process.send(ref, signal.SIGTERM):
+        return False
+    deadline = time.monotonic() + grace_s
+    while process.is_alive(ref):
+        if time.monotonic() > deadline:
+            process.send(ref, signal.SIGKILL)
+        process.reap(ref)
+        time.sleep(POLL_S)
+    return True
+
+
+def end_former(stage: Stage) -> None:
+    """Before the stage begins again here: end what its lost attempts left."""
+    for attempt in _lost().filter(stage=stage):
+        end_attempt(attempt)
+
+
+def end_lost(settled: set[int]) -> None:
+    """End what any lost attempt left on this host; ``settled`` remembers those looked at."""
+    for attempt in _lost().exclude(pk__in=settled)[:LATEST]:
+        end_attempt(attempt)
+        settled.add(attempt.pk)
+
+
+def end_attempt(attempt: Attempt) -> bool:
+    """End the group that the attempt put on record; whether any of it lived."""
+    ref = process.ProcessRef(attempt.pid or 0, attempt.pgid or 0, attempt.process_started)
+    return bool(ref.pid and ref.pgid) and end_group(ref)
+
+
+def _lost() -> QuerySet[Attempt]:
+    mine = Attempt.objects.filter(state=State.LOST, host=settings.INTRASKILL_HOST_NAME)
+    return mine.exclude(pid=None).order_by("-ended_at")
