@@ -14,6 +14,7 @@ from tests.contracts.toy_tokenizer import answer
 from trainer.engines.slime import parsing
 from trainer.engines.slime.hooks import generate
 from trainer.files import read_json
+from trainer.rollout.live import read_live
 
 LAYOUTS = ["turn", "episode"]
 
@@ -69,6 +70,20 @@ def test_every_sampled_token_is_trained_exactly_once_with_its_own_log_probabilit
             assert row.status is slime.Sample.Status.COMPLETED
             assert row.metadata["shopsim_scored"] is True
     assert len(first) == (1 if layout == "episode" else len(play))
+
+
+def test_an_episode_is_told_of_while_it_is_played(slime):
+    """The side file of the step holds every turn as the trace does, and knows of the end."""
+    play = winning(tasks()[0])
+    slime.play(by_session(lambda group, sample, retry: play))
+    rows = slime.generate(slime.group(0))
+    whole = {trace["episode_id"]: trace for trace in (trace_of(sample[0]) for sample in rows)}
+    folder = Path(rows[0][0].metadata["shopsim_trace_path"]).parents[1]
+    told = list(read_live(next((folder / "live").iterdir())))
+    assert {trace["episode_id"] for trace in told} == set(whole)
+    for trace in told:
+        assert trace["steps"] == whole[trace["episode_id"]]["steps"]
+        assert trace["status"] == "completed" and "goal" not in trace["final"]
 
 
 def test_no_token_is_tokenised_again(slime):

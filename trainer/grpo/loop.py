@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from trainer.errors import InputError
 from trainer.files import read_json, write_json
 from trainer.grpo.engine import TrainingEngine
 from trainer.grpo.filter import FailureStreak
-from trainer.grpo.groups import Group
 from trainer.grpo.publish import Counters, RoundFolder
 from trainer.grpo.step import StepPlan, StepResult, play_step
 from trainer.grpo.tasks import TaskOrder
+from trainer.grpo.updates import means, split_groups
 from trainer.progress import Progress
 from trainer.rollout.conversation import conversation_builder
 from trainer.rollout.driver import provenance_of, run_episodes
+from trainer.rollout.live import LiveFile, step_file
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.world import World
 from trainer.sinks.base import MetricPoint, Sinks
@@ -75,9 +77,13 @@ class TrainingRun:
         self, folder: RoundFolder, counters: Counters, tasks: TaskOrder, streak: FailureStreak
     ) -> str:
         """One step: play, update, publish, then the state. Returns a line for people."""
-        started = time.monotonic()
-        step = counters.step + 1
-        result = play_step(self._plan(step, counters, tasks, streak))
+        started, step = time.monotonic(), counters.step + 1
+        live = LiveFile(step_file(folder.path, step))
+        try:
+            result = play_step(self._plan(step, counters, tasks, streak, live))
+        except BaseException:
+            live.close()
+            raise
         updates = self._update(step, result, counters)
         counters.step = step
         counters.next_group += len(result.groups)
@@ -85,10 +91,11 @@ class TrainingRun:
         seconds = {**result.seconds, "step": time.monotonic() - started}
         point = MetricPoint(
             step=step,
-            metrics={**result.metrics, **_means(updates)},
+            metrics={**result.metrics, **means(updates)},
             seconds={name: round(value, 4) for name, value in seconds.items()},
         )
         folder.publish(step, result, updates=updates, metrics=point)
+        live.close()
         self.engine.save_state(folder.state, folder.resume_record(counters))
         self.sinks.log(point)
         success = result.metrics.get("rollout/shopsim/success_rate")
@@ -96,7 +103,12 @@ class TrainingRun:
         return f"kept {len(result.kept)} of {len(result.groups)} groups{shown}"
 
     def _plan(
-        self, step: int, counters: Counters, tasks: TaskOrder, streak: FailureStreak
+        self,
+        step: int,
+        counters: Counters,
+        tasks: TaskOrder,
+        streak: FailureStreak,
+        live: LiveFile,
     ) -> StepPlan:
         return StepPlan(
             step=step,
@@ -108,10 +120,10 @@ class TrainingRun:
             settings=self.config.rollout,
             std_normalisation=self.config.optimiser.std_normalisation,
             streak=streak,
-            play=self._play,
+            play=partial(self._play, live),
         )
 
-    def _play(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
+    def _play(self, live: LiveFile, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         return run_episodes(
             self.world,
             self.engine.policy,
@@ -119,6 +131,7 @@ class TrainingRun:
             batch_size=self.config.rollout.batch_size,
             max_turns=self.config.rollout.max_turns,
             exact_tokens=True,
+            live=live,
         )
 
     def _update(self, step: int, result: StepResult, counters: Counters) -> list[dict[str, Any]]:
@@ -228,27 +241,6 @@ class TrainingRun:
             "checkpoint_id": checkpoint["checkpoint_id"],
             "weights_sha256": checkpoint["weights_sha256"],
         }
-
-
-def split_groups(groups: Sequence[Group], parts: int) -> list[Sequence[Group]]:
-    """Cut groups into consecutive parts of equal size, one for each update.
-
-    Raises ValueError when they cannot be cut evenly: a group may not straddle two updates.
-    """
-    size, rest = divmod(len(groups), parts)
-    if rest or not size:
-        raise ValueError(f"{len(groups)} groups cannot be split into {parts} updates")
-    return [groups[start : start + size] for start in range(0, len(groups), size)]
-
-
-def _means(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The step's mean of each update metric, so that one axis shows both."""
-    names = sorted({name for line in updates for name in line["metrics"]})
-    return {
-        name: sum(values) / len(values)
-        for name in names
-        if (values := [line["metrics"][name] for line in updates if name in line["metrics"]])
-    }
 
 
 def starting_counters(checkpoint: Path) -> Counters:

@@ -25,6 +25,7 @@ from trainer.errors import InputError
 from trainer.files import append_jsonl, write_bytes
 from trainer.grpo.metrics import FinishedGroup
 from trainer.grpo.step import StepResult
+from trainer.rollout import live
 from trainer.rollout.types import EpisodeResult
 from trainer.sinks.base import MetricPoint
 from trainer.sinks.file import FileSink
@@ -79,6 +80,7 @@ class RoundFolder:
         append_jsonl(self.path / "groups.jsonl", _group_lines(step, result))
         append_jsonl(self.path / "updates.jsonl", updates)
         FileSink(self.path / "metrics.jsonl").log(metrics)
+        live.forget(self.path, up_to_step=step)
 
     def resume_record(self, counters: Counters) -> dict[str, Any]:
         """What the state must remember besides weights and optimiser."""
@@ -96,6 +98,7 @@ class RoundFolder:
         self._cut(dict.fromkeys(APPENDED, 0), last_step=-1)
 
     def _cut(self, lengths: Mapping[str, int], last_step: int) -> None:
+        live.forget(self.path)
         for name, length in lengths.items():
             path = self.path / name
             present = _length(path)

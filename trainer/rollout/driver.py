@@ -13,6 +13,7 @@ from typing import Any
 from trainer.progress import check_stop
 from trainer.rollout.conversation import ConversationBuilder, conversation_builder
 from trainer.rollout.episode import Episode
+from trainer.rollout.live import LiveFile
 from trainer.rollout.policy import Message, Policy, TokenRecord
 from trainer.rollout.prompts import ACTION_PROTOCOL, WORD_ACTION_PROTOCOL
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
@@ -29,10 +30,12 @@ def run_episodes(
     batch_size: int = BATCH_SIZE,
     max_turns: int | None = None,
     exact_tokens: bool = False,
+    live: LiveFile | None = None,
 ) -> list[EpisodeResult]:
     """Play all requests and return their results in the same order.
 
-    ``max_turns`` defaults to the profile's limit. Raises StopRequested between batches.
+    ``max_turns`` defaults to the profile's limit. ``live`` is told of every turn, for those who
+    look on; who gave it closes it. Raises StopRequested between batches.
     """
     builder = conversation_builder(world)
     turns = world.profile.max_actions if max_turns is None else max_turns
@@ -51,12 +54,16 @@ def run_episodes(
             )
             for request in requests[start : start + batch_size]
         ]
-        results += _play(policy, episodes)
+        results += _play(policy, episodes, live)
     return results
 
 
-def _play(policy: Policy, episodes: Sequence[Episode]) -> list[EpisodeResult]:
+def _play(
+    policy: Policy, episodes: Sequence[Episode], live: LiveFile | None
+) -> list[EpisodeResult]:
     batch = policy.begin([episode.begin() for episode in episodes])
+    if live is not None:
+        live.note(episodes)
     tokens: dict[int, TokenRecord | None] = {}
     active = list(range(len(episodes)))
     while active:
@@ -68,6 +75,8 @@ def _play(policy: Policy, episodes: Sequence[Episode]) -> list[EpisodeResult]:
                 tokens[row] = batch.tokens(row)  # before extend frees the row
             else:
                 replies[row] = messages
+        if live is not None:
+            live.note(episodes[row] for row in active)
         batch.extend(replies)
         active = list(replies)
     return [episode.result(tokens[row]) for row, episode in enumerate(episodes)]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
@@ -24,7 +23,13 @@ from trainer.canonical import utc_now
 from trainer.rollout import traces
 from trainer.rollout.conversation import ConversationBuilder, Tools, shown_instruction
 from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord, ToolCall
-from trainer.rollout.records import call_record, final_record, message_record, step_record
+from trainer.rollout.records import (
+    call_record,
+    failure_record,
+    final_record,
+    head_record,
+    step_record,
+)
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.session import ShopSession
 from trainer.shop.tools import ToolCallError, action_of
@@ -79,7 +84,7 @@ class Episode:
         self._ended_at: str | None = None
         self._duration_ms = 0.0
         self._prompt: tuple[Message, ...] = ()
-        self._steps: list[dict[str, Any]] = []
+        self.steps: list[dict[str, Any]] = []  # the trace's, one a sampled turn
         self._final: StepResult | None = None
         self._error: dict[str, Any] | None = None
         self._session: Session = session or ShopSession(
@@ -91,7 +96,7 @@ class Episode:
         self._text = self._page.text
 
     def begin(self) -> Conversation:
-        """The prompt and the key of the episode's random numbers."""
+        """The prompt and the key of the random numbers."""
         self._prompt = self._builder.prompt(self._task, self.request.chunks, self._page)
         self._text = self._prompt[-1].content
         return Conversation(self._prompt, self.request.noise_key)
@@ -102,20 +107,20 @@ class Episode:
 
     def take(self, turn: ModelTurn) -> tuple[Message, ...] | None:
         """Play one sampled turn. Returns the messages that follow it, or None at the end."""
-        step = step_record(len(self._steps) + 1, self._text, turn)
-        self._steps.append(step)
+        step = step_record(len(self.steps) + 1, self._text, turn)
+        self.steps.append(step)
         try:
             _check_engine(turn)
             return self._play(turn, step)
         except TechnicalFailure as failure:
-            self._fail(f"model_step_{len(self._steps)}", failure, failure.category)
+            self._fail(f"model_step_{len(self.steps)}", failure, failure.category)
         except Exception as error:  # any fault of the shop makes this one episode unscored
-            self._fail(f"environment_step_{len(self._steps)}", error, "environment")
+            self._fail(f"environment_step_{len(self.steps)}", error, "environment")
         return None
 
     def fail(self, category: str, error: Exception) -> None:
         """End the episode unscored between two turns, because the next one could not be sampled."""
-        self._fail(f"model_step_{len(self._steps) + 1}", error, category)
+        self._fail(f"model_step_{len(self.steps) + 1}", error, category)
 
     def _play(self, turn: ModelTurn, step: dict[str, Any]) -> tuple[Message, ...] | None:
         state = self._page.state
@@ -157,7 +162,7 @@ class Episode:
         return self._go_on(messages)
 
     def _go_on(self, messages: tuple[Message, ...]) -> tuple[Message, ...] | None:
-        if len(self._steps) >= self.max_turns:
+        if len(self.steps) >= self.max_turns:
             self._end(self._session.terminate("action_limit"))
             return None
         self._text = messages[0].content
@@ -168,18 +173,39 @@ class Episode:
         self._stop_clock()
 
     def _fail(self, stage: str, error: Exception, category: str) -> None:
-        self._error = {
-            "stage": stage,
-            "type": type(error).__name__,
-            "message": str(error),
-            "category": category,
-            "traceback": traceback.format_exc(),
-        }
+        self._error = failure_record(stage, error, category)
         self._stop_clock()
 
     def _stop_clock(self) -> None:
         self._ended_at = utc_now()
         self._duration_ms = (time.monotonic() - self._started) * 1000
+
+    def head(self) -> dict[str, Any]:
+        """The trace as it is before the first turn, its keys in their order."""
+        made = {"started_at": self._started_at, "reset": self._reset_record()}
+        return head_record(self.request, self._provenance, self._prompt) | made
+
+    def text_after(self, place: int) -> str:
+        """The text that answered turn ``place`` (from 0)."""
+        if place + 1 < len(self.steps):
+            return str(self.steps[place + 1]["observation"])
+        return self._final.observation.text if self._final else self._text
+
+    def ending(self) -> dict[str, Any] | None:
+        """What the end added to the trace, without the private goal; None before it."""
+        if self._ended_at is None:
+            return None
+        final = final_record(self._final) if self._final else None
+        return self._tail(final and {key: final[key] for key in final if key != "goal"})
+
+    def _tail(self, final: dict[str, Any] | None) -> dict[str, Any]:
+        return {
+            "status": "failed" if final is None else "completed",
+            "ended_at": self._ended_at,
+            "duration_ms": round(self._duration_ms, 3),
+            "final": final,
+            "error": self._error,
+        }
 
     def result(self, tokens: TokenRecord | None) -> EpisodeResult:
         """The finished episode with its trace; ``tokens`` are the engine's, if it has any."""
@@ -194,24 +220,7 @@ class Episode:
                 "category": "contract",
             }
             reward = None
-        trace: dict[str, Any] = {
-            "schema_version": traces.SCHEMA,
-            "layout": traces.LAYOUT,
-            "episode_id": self.request.episode_id,
-            "status": "failed" if final is None else "completed",
-            "job": self.request.job.to_record(),
-            "provenance": {**self._provenance, "skills": self.request.skills},
-            "started_at": self._started_at,
-            "ended_at": self._ended_at,
-            "duration_ms": round(self._duration_ms, 3),
-            "reset": self._reset_record(),
-            "selected_skills": [chunk.to_record() for chunk in self.request.chunks],
-            "conversation": [message_record(message) for message in self._prompt],
-            "steps": self._steps,
-            "final": final,
-            "error": self._error,
-            **self.request.extra,
-        }
+        trace = self.head() | self._tail(final) | {"steps": self.steps}
         if final is None:
             tokens = None  # of an episode that failed technically nothing is trusted
         if tokens is not None:

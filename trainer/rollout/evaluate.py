@@ -22,6 +22,7 @@ from trainer.files import append_jsonl, read_json, write_json
 from trainer.progress import Progress, Tally
 from trainer.rollout.conversation import conversation_builder
 from trainer.rollout.driver import BATCH_SIZE, provenance_of, run_episodes
+from trainer.rollout.live import BATCH, FOLDER, LiveFile, forget
 from trainer.rollout.policy import Policy
 from trainer.rollout.providers import SkillAssignment
 from trainer.rollout.recorded import RecordedTraces
@@ -142,6 +143,7 @@ class Evaluation:
         run of another plan, and StopRequested between batches.
         """
         open_manifest(folder, self.plan, self.execution)
+        forget(folder)
         recorded = RecordedTraces(folder / "traces.jsonl")
         total = len(self.plan.jobs)
         if tally is None:
@@ -172,12 +174,16 @@ class Evaluation:
             batch = jobs[start : start + size]
             complete = recorded.take([job.episode_id for job in batch])
             if complete is None:
-                results = self._play(batch)
-                append_jsonl(recorded.path, [result.trace for result in results])
+                live = LiveFile(recorded.path.parent / FOLDER / BATCH)
+                try:
+                    results = self._play(batch, live)
+                    append_jsonl(recorded.path, [result.trace for result in results])
+                finally:
+                    live.close()
                 complete = [result.completed for result in results]
             yield batch, complete
 
-    def _play(self, jobs: Sequence[EpisodeJob]) -> list[EpisodeResult]:
+    def _play(self, jobs: Sequence[EpisodeJob], live: LiveFile) -> list[EpisodeResult]:
         return run_episodes(
             self.world,
             self.policy,
@@ -185,6 +191,7 @@ class Evaluation:
             batch_size=len(jobs),
             max_turns=self.plan.document["runtime"]["max_steps"],
             exact_tokens=self.execution.record_tokens,
+            live=live,
         )
 
 

@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.rollout import traces
 from trainer.rollout.policy import Message, ModelTurn, ToolCall
+from trainer.rollout.types import EpisodeRequest
 from trainer.shop.types import StepResult
+
+
+def head_record(
+    request: EpisodeRequest, provenance: Mapping[str, Any], prompt: Sequence[Message]
+) -> dict[str, Any]:
+    """A trace before its first turn, the keys in the order in which it is written."""
+    return {
+        "schema_version": traces.SCHEMA,
+        "layout": traces.LAYOUT,
+        "episode_id": request.episode_id,
+        "status": "running",
+        "job": request.job.to_record(),
+        "provenance": {**provenance, "skills": request.skills},
+        "started_at": None,
+        "ended_at": None,
+        "duration_ms": None,
+        "reset": None,
+        "selected_skills": [chunk.to_record() for chunk in request.chunks],
+        "conversation": [message_record(message) for message in prompt],
+        "steps": [],
+        "final": None,
+        "error": None,
+        **request.extra,
+    }
+
+
+def failure_record(stage: str, error: Exception, category: str) -> dict[str, Any]:
+    """The ``error`` section of a technical failure."""
+    return {
+        "stage": stage,
+        "type": type(error).__name__,
+        "message": str(error),
+        "category": category,
+        "traceback": "".join(traceback.format_exception(error)),
+    }
 
 
 def step_record(index: int, text: str, turn: ModelTurn) -> dict[str, Any]:

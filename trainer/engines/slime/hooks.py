@@ -15,7 +15,12 @@ from typing import Any
 from trainer.engines.slime.groups import FinishedRollouts, OpenGroup, finish_group
 from trainer.engines.slime.play import EpisodeRollout, Stage, play_episode
 from trainer.engines.slime.population import group_of
-from trainer.engines.slime.publication import group_folder, write_trace, write_triage
+from trainer.engines.slime.publication import (
+    group_folder,
+    round_folder,
+    write_trace,
+    write_triage,
+)
 from trainer.engines.slime.requests import (
     episode_request,
     refuse,
@@ -67,7 +72,8 @@ async def _play(
         step = runtime().step
     request = episode_request(args, entry, sample, given, retry=retry, step=step)
     session = session_id(entry, sample, retry=retry)
-    rollout = await play_episode(stage, request, sample, session_id=session)
+    live = runtime().live(round_folder(stage.settings, entry.curriculum.round_id), step or 0)
+    rollout = await play_episode(stage, request, sample, session_id=session, live=live)
     if not retry:
         folder = group_folder(stage.settings, entry.curriculum.round_id, entry.group_index)
         path = folder / f"rollout-{sample.index}.json"

@@ -31,6 +31,7 @@ from trainer.engines.slime.sglang_client import Generation, SamplingRequest, Sgl
 from trainer.engines.slime.shops import Shop
 from trainer.engines.slime.training_traces import failed_result, unscored_result, with_tokens
 from trainer.rollout.episode import Episode, Session, TechnicalFailure
+from trainer.rollout.live import LiveFile
 from trainer.rollout.policy import FinishReason, Message, ModelTurn
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.client import ShopServiceError
@@ -76,19 +77,24 @@ class EpisodeRollout:
 
 
 async def play_episode(
-    stage: Stage, request: EpisodeRequest, base: Any, *, session_id: str
+    stage: Stage, request: EpisodeRequest, base: Any, *, session_id: str, live: LiveFile
 ) -> EpisodeRollout:
-    """Play one episode in a slot of its own. ``base`` is the Sample that slime asked to fill."""
+    """Play one episode in a slot of its own. ``base`` is the Sample that slime asked to fill;
+    ``live`` is told of every turn.
+    """
     async with stage.admission.slot(stage.settings.episode_concurrency) as waited:
         started = time.monotonic()
-        rollout = await _Player(stage, request, base, session_id).play()
+        rollout = await _Player(stage, request, base, session_id, live).play()
         rollout.waited_seconds = waited
         rollout.seconds = time.monotonic() - started
         return rollout
 
 
 class _Player:
-    def __init__(self, stage: Stage, request: EpisodeRequest, base: Any, session_id: str) -> None:
+    def __init__(
+        self, stage: Stage, request: EpisodeRequest, base: Any, session_id: str, live: LiveFile
+    ) -> None:
+        self.live = live
         self.stage = stage
         self.request = request
         self.base = base
@@ -140,6 +146,7 @@ class _Player:
         try:
             answered: Sequence[Message] | None = ()
             while answered is not None:
+                self.live.note([episode])
                 turn, drawn = await self._sample(episode, prompt, recorder)
                 answered = await self._blocking(partial(episode.take, turn))
                 if answered is not None:
@@ -148,6 +155,7 @@ class _Player:
             episode.fail(failure.category, failure)
         except Exception as error:  # a template or parser that fails on one text ends no job
             episode.fail("contract", error)
+        self.live.note([episode])
 
     def _prompt(self, messages: Sequence[Message]) -> RenderedPrompt | AppendedPrompt:
         if self.stage.settings.sample_layout == "episode":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from trainer.engines.slime.admission import BlockingCalls, EpisodeAdmission
@@ -28,6 +29,7 @@ from trainer.engines.slime.recorders import (
 from trainer.engines.slime.settings import HookSettings
 from trainer.engines.slime.sglang_client import SamplingRequest, SglangClient
 from trainer.engines.slime.shops import Shop, shop_of
+from trainer.rollout.live import LiveFile, step_file
 from trainer.rollout.prompts import ACTION_PROTOCOL, WORD_ACTION_PROTOCOL
 
 RUNTIME_VERSION = "shopsimrl-slime-agent-runtime-v2"
@@ -48,6 +50,7 @@ class Runtime:
         self.groups = GroupTable(CurriculumFiles())
         self.publisher = Publisher()
         self.step: int | None = None
+        self._live: LiveFile | None = None
         self._seen: set[int] | None = None
         self._watch: FailureWatch | None = None
         self._shops: dict[HookSettings, Shop] = {}
@@ -55,6 +58,15 @@ class Runtime:
             asyncio.AbstractEventLoop, dict[str, SglangClient]
         ] = weakref.WeakKeyDictionary()
         self._adapters: dict[tuple[int, str, str, str], Any] = {}
+
+    def live(self, folder: Path, step: int) -> LiveFile:
+        """Where the episodes of a step are told of while they are played; the step's publication
+        removes the file.
+        """
+        path = step_file(folder, step)
+        if self._live is None or self._live.path != path:
+            self._live = LiveFile(path)
+        return self._live
 
     def note_seen(self, group_indices: set[int]) -> None:
         """Remember which groups reached slime's filter in the present step."""

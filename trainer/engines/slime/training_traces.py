@@ -7,7 +7,6 @@ Token counts, log-probability statistics and weight versions come from the exact
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from trainer.canonical import utc_now
 from trainer.engines.slime.samples import Turn, token_record
 from trainer.rollout import traces
 from trainer.rollout.episode import TechnicalFailure
+from trainer.rollout.records import failure_record, head_record
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 
 
@@ -25,29 +25,12 @@ def failed_result(
     """An episode whose session could not be opened."""
     now = utc_now()
     category = error.category if isinstance(error, TechnicalFailure) else "environment"
-    trace = {
-        "schema_version": traces.SCHEMA,
-        "layout": traces.LAYOUT,
-        "episode_id": request.episode_id,
+    trace = head_record(request, provenance, ()) | {
         "status": "failed",
-        "job": request.job.to_record(),
-        "provenance": {**provenance, "skills": request.skills},
         "started_at": now,
         "ended_at": now,
         "duration_ms": 0.0,
-        "reset": None,
-        "selected_skills": [chunk.to_record() for chunk in request.chunks],
-        "conversation": [],
-        "steps": [],
-        "final": None,
-        "error": {
-            "stage": "reset",
-            "type": type(error).__name__,
-            "message": str(error),
-            "category": category,
-            "traceback": "".join(traceback.format_exception(error)),
-        },
-        **request.extra,
+        "error": failure_record("reset", error, category),
     }
     return EpisodeResult(request, trace, {}, False, None)
 
