@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from trainer.errors import InputError
 from trainer.gate.assignment import assignment_document, design_matrix, draw_assignments
@@ -27,7 +27,7 @@ from trainer.gate.standard.design import SCHEMA, deal
 from trainer.gate.standard.settings import StandardSettings
 from trainer.skills.types import Chunk
 
-DETECTABLE = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
+DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
 POWER = 0.8
 MAX_CANDIDATES = 64
 MOST_GROWTH = 1e5  # of the precision that one may wish for
@@ -173,7 +173,7 @@ def judged_candidates(error: float, effect: float, settings: StandardSettings) -
     count = 0
     for candidates in range(1, MAX_CANDIDATES + 1):
         level = min(settings.adopt_alpha, settings.adopt_familywise / candidates)
-        if effect / error < stats.norm.ppf(1 - level) + stats.norm.ppf(POWER):
+        if effect / error < special.ndtri(1 - level) + special.ndtri(POWER):
             break
         count = candidates
     return count

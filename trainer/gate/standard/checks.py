@@ -21,7 +21,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 from scipy.linalg import lapack
 
 from trainer.gate.regression import NORMAL_95, Array, Fit
@@ -102,9 +102,9 @@ def lack_of_fit(pairs: Pairs) -> LackOfFit | None:
         f,
         numerator,
         denominator,
-        float(stats.f.sf(f, numerator, denominator)),
+        float(special.fdtrc(numerator, denominator, f)),
         names[kept[best]],
-        min(1.0, float(numerator * 2 * stats.t.sf(t[best], denominator))),
+        min(1.0, float(numerator * 2 * special.stdtr(denominator, -t[best]))),
     )
 
 

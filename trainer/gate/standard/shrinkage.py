@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from trainer.gate.regression import Array
 
@@ -46,6 +46,8 @@ def shrink(beta: Array, standard_error: Array) -> Shrunk:
 
 def prior_scale(beta: Array, standard_error: Array) -> float:
     """The SD of true effects that makes the estimates most plausible, never zero."""
+    from scipy import optimize  # pages read gates too, and never need it
+
     largest = float(np.max(np.abs(beta), initial=0.0) + np.max(standard_error, initial=0.0))
     if largest == 0.0:
         return 1.0
