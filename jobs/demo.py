@@ -15,7 +15,7 @@ from intraskill_web.experiments.flow import OPERATOR
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import create_experiment, resume_round, start_round
 from jobs.transitions import RoundState
-from trainer.config import ExperimentConfig, GateSettings, load_config
+from trainer.config import ExperimentConfig, GateSettings, load_config, parse_config
 from trainer.errors import InputError
 
 DEMO = "demo"
@@ -47,7 +47,14 @@ def configuration(
     update: dict[str, Any] = {"threads": threads or config.threads or _threads(quick)}
     if profile is not None and profile != config.gate.profile:
         gate = {**config.gate.model_dump(), "profile": profile}
-        update["gate"] = GateSettings.model_validate(gate)
+        try:
+            update["gate"] = parse_config(gate, GateSettings, file=path)
+        except InputError as error:
+            raise InputError(
+                f"the gate of this file allows no other profile: {error.reason}",
+                file=path, field="--profile (gate.profile)", value=profile,
+                remedy="Leave --profile out, or correct the file",
+            ) from error  # fmt: skip
         name = f"{name}-{profile}"
     update["name"] = name
     if rounds is not None:

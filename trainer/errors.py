@@ -6,6 +6,8 @@ line is enough to mend it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -33,6 +35,23 @@ class InputError(ValueError):
         if remedy:
             text += f". {remedy}"
         super().__init__(text)
+
+
+@contextmanager
+def typed_as(**flags: str) -> Iterator[None]:
+    """Name the flag beside the field, ``--rho-min (rho_min)``, where a person typed the value.
+
+    ``flags``: the flag of each field. What stands in a file keeps its name.
+    """
+    try:
+        yield
+    except InputError as error:
+        flag = flags.get(error.field or "")
+        if flag is None or error.file is not None:
+            raise
+        raise InputError(
+            error.reason, field=f"{flag} ({error.field})", value=error.value, remedy=error.remedy
+        ) from error
 
 
 class IncompleteError(RuntimeError):

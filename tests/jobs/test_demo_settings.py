@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from django.conf import settings
 
 from jobs.demo import configuration
@@ -30,3 +31,15 @@ def test_a_file_and_the_tiny_settings_exclude_each_other() -> None:
         configuration(quick=True, path=MINI / "demo.yaml")
     with pytest.raises(InputError, match=r"nobody\.yaml"):
         configuration(path=MINI / "nobody.yaml")
+
+
+def test_a_profile_that_the_file_does_not_allow_is_named_by_flag_and_field(tmp_path: Path) -> None:
+    text = (MINI / "demo.yaml").read_text(encoding="utf-8")
+    settings_ = yaml.safe_load(text)
+    settings_["start"] = {key: str(MINI / path) for key, path in settings_["start"].items()}
+    settings_["gate"] = {"profile": "standard", "tasks": 40}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings_), encoding="utf-8")
+    with pytest.raises(InputError, match="tasks must be null in the published profile") as caught:
+        configuration(path=tmp_path / "mine.yaml", profile="published", threads=1)
+    assert caught.value.field == "--profile (gate.profile)"
+    assert caught.value.value == "published"

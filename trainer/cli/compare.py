@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from trainer.cli.main import add_json_flag, print_json
-from trainer.errors import InputError
+from trainer.errors import InputError, typed_as
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,12 +35,28 @@ def run_compare(args: argparse.Namespace) -> int:
             raise InputError(
                 "an outcomes file needs --a and --b and no folders", field="--outcomes"
             )
+        if args.a == args.b:
+            raise InputError(
+                "an arm cannot be compared with itself",
+                file=args.outcomes,
+                field="--a and --b",
+                value=args.a,
+                remedy="Name two arms of the file",
+            )
         a, b = arms_of_file(args.outcomes, [args.a, args.b])
     elif len(args.runs) == 2:
+        if args.runs[0].resolve() == args.runs[1].resolve():
+            raise InputError(
+                "a run cannot be compared with itself",
+                field="runs",
+                value=str(args.runs[1]),
+                remedy="Name the folders of two evaluations",
+            )
         a, b = arms_of_runs(args.runs, across=args.across)
     else:
         raise InputError("two folders are needed", field="runs", value=len(args.runs))
-    document = compare(a, b, primary=args.primary)
+    with typed_as(primary="--primary"):
+        document = compare(a, b, primary=args.primary)
     if args.out is not None:
         write_json(args.out / "comparison.json", document)
         write_text(args.out / "comparison.md", markdown(document))

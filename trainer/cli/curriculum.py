@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from trainer.errors import InputError
+from trainer.errors import InputError, typed_as
 from trainer.skills.bank import load_bank
 from trainer.skills.curriculum import (
     DEFAULT_SEED,
@@ -17,6 +17,17 @@ from trainer.skills.curriculum import (
 )
 from trainer.skills.curriculum_controller import Controller, measured_gap
 from trainer.skills.masks import treatment
+
+FLAGS = {
+    "skill_free_probability": "--q",
+    "q_max": "--q-max",
+    "rho_min": "--rho-min",
+    "rho_max": "--rho-max",
+    "contribution_scale": "--scale",
+    "expected_chunks": "--expected-chunks",
+    "schema": "--schema",
+    "source_path": "--source-path",
+}
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,24 +75,25 @@ def run_build(args: argparse.Namespace) -> int:
     source_path = args.source_path
     if source_path is None and args.schema == "v1":
         source_path = str(args.bank.resolve())
-    q, record = args.q, None
-    if args.q_max is not None:
-        controller = Controller(args.q, args.q_max, args.q_step)
-        gaps = [measured_gap(folder) for folder in args.gaps]
-        q, record = controller.course(gaps)[-1], controller.record(gaps)
-    curriculum = build_curriculum(
-        load_bank(args.bank),
-        round_id=args.round_id,
-        skill_free_probability=q,
-        expected_chunks=args.expected_chunks,
-        q_controller=record,
-        rho_min=args.rho_min,
-        rho_max=args.rho_max,
-        contribution_scale=args.scale,
-        seed=args.seed,
-        schema=args.schema,
-        source_path=source_path,
-    )
+    with typed_as(**FLAGS):
+        q, record = args.q, None
+        if args.q_max is not None:
+            controller = Controller(args.q, args.q_max, args.q_step)
+            gaps = [measured_gap(folder) for folder in args.gaps]
+            q, record = controller.course(gaps)[-1], controller.record(gaps)
+        curriculum = build_curriculum(
+            load_bank(args.bank),
+            round_id=args.round_id,
+            skill_free_probability=q,
+            expected_chunks=args.expected_chunks,
+            q_controller=record,
+            rho_min=args.rho_min,
+            rho_max=args.rho_max,
+            contribution_scale=args.scale,
+            seed=args.seed,
+            schema=args.schema,
+            source_path=source_path,
+        )
     write_curriculum(args.out, curriculum)
     chunks = [{"skill_id": key, "rho": value} for key, value in curriculum.rho.items()]
     _print({"state_id": curriculum.state_id, "q": q, "chunks": chunks, "path": str(args.out)})

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.gate.builders import Json, plan_of, trace_of, write_run
+from trainer.cli.main import main
 from trainer.compare.outcomes import Arm, arms_of_file, arms_of_runs
 from trainer.compare.report import compare, markdown
 from trainer.errors import InputError
@@ -127,3 +128,28 @@ def test_different_tasks_are_refused() -> None:
     b = Arm("b", (1, 3), {"reward": np.zeros(2), "r_success": np.zeros(2)})
     with pytest.raises(InputError, match="different tasks"):
         compare(a, b)
+
+
+@pytest.mark.parametrize("outcomes", [True, False])
+def test_nothing_is_compared_with_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], outcomes: bool
+) -> None:
+    write_json(tmp_path / "o.json", [outcome(1, 0, a={"reward": 1.0, "success": 1})])
+    (tmp_path / "run").mkdir()
+    (tmp_path / "same").symlink_to(tmp_path / "run")
+    arms = ["--outcomes", str(tmp_path / "o.json"), "--a", "a", "--b", "a"]
+    runs = [str(tmp_path / "run"), str(tmp_path / "same")]
+    assert main(["compare", *(arms if outcomes else runs)]) == 2
+    message = capsys.readouterr().err
+    assert "cannot be compared with itself" in message
+    assert ("--a and --b" in message) == outcomes
+
+
+def test_a_metric_that_was_typed_is_named_by_its_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arm: Json = {"reward": 1.0, "success": 1}
+    write_json(tmp_path / "o.json", [outcome(task, 0, a=arm, b=arm) for task in (1, 2)])
+    arms = ["--outcomes", str(tmp_path / "o.json"), "--a", "a", "--b", "b"]
+    assert main(["compare", *arms, "--primary", "tokens"]) == 2
+    assert "--primary (primary): both arms need this metric" in capsys.readouterr().err

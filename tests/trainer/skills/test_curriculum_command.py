@@ -61,3 +61,31 @@ def test_check_says_that_a_curriculum_was_changed(
 def test_a_missing_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         run("check", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (["--q", "1.5"], "--q (skill_free_probability)"),
+        (["--rho-min", "0.9"], "--rho-min (rho_min)"),
+        (["--scale", "0"], "--scale (contribution_scale)"),
+        (["--expected-chunks", "0"], "--expected-chunks (expected_chunks)"),
+        (["--q-max", "0.1"], "--q-max (q_max)"),
+        (["--schema", "v1", "--expected-chunks", "1"], "--schema (schema)"),
+    ],
+)
+def test_a_value_that_was_typed_is_named_by_its_flag_and_its_field(
+    tmp_path: Path, more: list[str], named: str
+) -> None:
+    write_json(tmp_path / "bank.json", GOLDEN)
+    with pytest.raises(InputError) as caught:
+        run("build", tmp_path / "bank.json", tmp_path / "out.json", *BUILD, *more)
+    assert caught.value.field == named
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_mistake_in_a_file_is_named_as_it_stands_there(tmp_path: Path) -> None:
+    write_json(tmp_path / "bank.json", {**GOLDEN, "schema_version": "other"})
+    with pytest.raises(InputError) as caught:
+        run("build", tmp_path / "bank.json", tmp_path / "out.json", *BUILD)
+    assert caught.value.field == "schema_version"
