@@ -35,6 +35,8 @@ __all__ = [  # for all settings
 
 DEFAULT_SEED = 20260830
 DEFAULT_MASK_SEED = 20260901
+GateProfile = Literal["published", "standard"]
+DEFAULT_GATE_PROFILE: GateProfile = "standard"  # the one that can tell (docs/design/gate.md)
 
 
 class WorldConfig(Config):
@@ -243,8 +245,8 @@ class EvaluationSettings(Config):
 class GateSettings(Config):
     """The gate of every round.
 
-    ``published`` is the rule of the published experiment; ``standard``, the default, is the one
-    that can tell (docs/design/gate.md). ``tasks`` are the first tasks of the validation split that
+    ``published`` is the rule of the published experiment, ``standard`` the one that can tell
+    (docs/design/gate.md). ``tasks`` are the first tasks of the validation split that
     are played under masks; null means those of the bare evaluation, and the published profile
     allows nothing else, because it pairs every masked rollout with a bare one. A gate of which less
     than ``min_coverage`` of all pairs is complete selects nothing. ``standard`` holds the
@@ -255,7 +257,7 @@ class GateSettings(Config):
     """
 
     mode: Literal["test", "keep", "accept"] = "test"
-    profile: Literal["published", "standard"] = "standard"
+    profile: GateProfile = DEFAULT_GATE_PROFILE
     active_skill_budget: Count = 10
     tasks: Count | None = None
     min_coverage: Probability = 1.0
@@ -324,11 +326,13 @@ def parse_config(value: dict[str, Any], model: type[ConfigT], *, file: Path) -> 
         return model.model_validate(value, context={"base": file.parent.resolve()})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        # Keys that do not fit each other say so themselves; the section would be a page of text.
+        tells = first["type"] != "missing" and not isinstance(first["input"], dict)
         raise InputError(
             first["msg"].removeprefix("Value error, "),
             file=file,
             field=".".join(str(part) for part in first["loc"]) or None,
-            value=None if first["type"] == "missing" else first["input"],
+            value=first["input"] if tells else None,
             remedy=_remedy(first["type"], model, first["loc"]),
         ) from error
 

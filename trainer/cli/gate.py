@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, parse_config, read_yaml
-from trainer.errors import InputError
+from trainer.config import (
+    DEFAULT_GATE_PROFILE,
+    DEFAULT_MASK_SEED,
+    DEFAULT_SEED,
+    parse_config,
+    read_yaml,
+)
+from trainer.errors import InputError, typed_as
 from trainer.progress import listen_for_stop
 from trainer.reading import Node
 
@@ -39,7 +45,9 @@ def _register_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--split", default="val")
     plan.add_argument("--experiment-seed", type=int, default=DEFAULT_SEED)
     plan.add_argument("--mask-seed", type=int, default=DEFAULT_MASK_SEED)
-    plan.add_argument("--profile", choices=PROFILES, default="published")
+    plan.add_argument(
+        "--profile", choices=PROFILES, default="published", help="published unless said otherwise"
+    )
     plan.add_argument("--sd", type=float, default=0.3, help="SD of a task difference in reward")
     plan.set_defaults(func=run_plan)
 
@@ -57,7 +65,7 @@ def _register_refit(refit: argparse.ArgumentParser) -> None:
 
 def _register_power(power: argparse.ArgumentParser) -> None:
     power.add_argument("--tasks", type=int, required=True)
-    power.add_argument("--profile", choices=PROFILES, default="standard")
+    power.add_argument("--profile", choices=PROFILES, default=DEFAULT_GATE_PROFILE)
     power.add_argument("--sd", type=float, help="SD of a task difference in reward")
     power.add_argument("--gate", type=Path, help="take SD and slots from this finished gate")
     power.add_argument("--pool", type=Path, help="take the slots from this candidate pool")
@@ -249,5 +257,7 @@ def run_power(args: argparse.Namespace) -> int:
             value=sd,
             remedy="give --sd, or --gate with a finished gate",
         )
-    print_json(power_report(layout, tasks=tasks, sd=sd, profile=args.profile, effect=effect))
+    with typed_as(effect="--effect"):
+        report = power_report(layout, tasks=tasks, sd=sd, profile=args.profile, effect=effect)
+    print_json(report)
     return 0

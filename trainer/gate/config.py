@@ -11,11 +11,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainer.config import (
+    DEFAULT_GATE_PROFILE,
     DEFAULT_MASK_SEED,
     DEFAULT_SEED,
     Config,
     ConfigPath,
     Count,
+    GateProfile,
     Name,
     PolicyConfig,
     Probability,
@@ -49,7 +51,7 @@ class GateConfig(PlayConfig):
     stage: Literal["gate"]
     candidate_pool: ConfigPath
     active_skill_budget: Count = 10
-    profile: Literal["published", "standard"] = "published"
+    profile: GateProfile = DEFAULT_GATE_PROFILE
     standard: StandardSettings = StandardSettings()
 
     def rollouts(self, tasks: int) -> int:

@@ -16,6 +16,7 @@ from trainer.config import (
     read_yaml,
 )
 from trainer.errors import InputError
+from trainer.gate.config import GateConfig
 
 ROOT = Path(__file__).parents[3]
 START = {"skillbank": "bank.json", "checkpoint": "checkpoint"}
@@ -64,6 +65,22 @@ def test_a_new_experiment_gets_the_standard_gate_and_can_set_all_of_it() -> None
     assert (config.gate.tasks, config.gate.min_coverage) == (800, 0.9)
     assert (config.gate.standard.looks, config.gate.standard.retire_margin) == (2, 0.03)
     assert config.gate.standard.adopt_alpha == 0.05
+
+
+def test_a_gate_has_the_same_rule_by_default_wherever_it_is_configured() -> None:
+    gate = {
+        "stage": "gate",
+        "name": "g",
+        "output_dir": "gate",
+        "candidate_pool": "pool.json",
+        "bare_run": "bare",
+        "policy": {"checkpoint": "start"},
+    }
+    alone = parse_config(gate, GateConfig, file=ROOT / "g.yaml")
+    whole = parse_config({"name": "x", "start": START}, ExperimentConfig, file=ROOT / "x.yaml")
+    assert alone.profile == whole.gate.profile == "standard"
+    published = load_config(ROOT / "configs" / "slime" / "gate.yaml", GateConfig)
+    assert published.profile == "published"
 
 
 def test_relative_paths_start_at_the_file(tmp_path: Path) -> None:

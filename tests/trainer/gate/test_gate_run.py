@@ -75,6 +75,7 @@ def settings(prepared: Path, out: Path, **changes: Any) -> GateConfig:
             "candidate_pool": prepared / "analysis" / "candidate_pool.json",
             "bare_run": prepared / "bare",
             "policy": {"checkpoint": prepared},
+            "profile": "published",
             "seed": 1,
             "mask_seed": 2,
             "tasks": TASKS,
@@ -82,6 +83,10 @@ def settings(prepared: Path, out: Path, **changes: Any) -> GateConfig:
             **changes,
         }
     )
+
+
+def written(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def hashes(folder: Path) -> Json:
@@ -201,11 +206,11 @@ def test_an_unfinished_gate_is_left_as_it_was_by_another(
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         open_gate(settings(prepared, gate_dir), world, ScriptedPolicy(stop_after=1)).run()
-    before = {file: file.read_bytes() for file in gate_dir.iterdir()}
+    before = written(gate_dir)
     for change in ({"profile": "standard"}, {"mask_seed": 3}, {"active_skill_budget": 3}):
         with pytest.raises(InputError, match="another gate"):
             open_gate(settings(prepared, gate_dir, **change), world, ScriptedPolicy()).run()
-    assert {file: file.read_bytes() for file in gate_dir.iterdir()} == before
+    assert written(gate_dir) == before
 
 
 def test_a_gate_without_anything_to_judge_selects_nothing(

@@ -134,6 +134,7 @@ def gate_document(inputs: RoundInputs) -> dict[str, Any]:
         "seed": DEFAULT_SEED,
         "mask_seed": DEFAULT_MASK_SEED,
         "max_turns": 30,
+        "profile": "published",
         "active_skill_budget": 10,
     }
 
