@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Literal
 
-from intraskill_web.episodes.transcript import Turn
+from intraskill_web.episodes.turns import Turn
 
 Kind = Literal["same", "page", "action", "only_a", "only_b"]
 MATCHED = 400  # turns behind the divergence that are aligned by action; further ones by number

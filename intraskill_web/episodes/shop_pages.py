@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from intraskill_web.episodes.shown import shown
+
 FIRST_HITS = 4
 MAX_HITS = 50
 MAX_VALUES = 100
+MOST = 2_000  # characters of a field
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def _hit(value: object, opened: str = "") -> Hit:
 
 def text(value: object) -> str:
     """A value as text; nothing for None."""
-    return "" if value is None else value if isinstance(value, str) else str(value)
+    return shown(value if value is None or isinstance(value, str) else str(value), MOST)
 
 
 def mapping(value: object) -> Mapping[str, Any]:

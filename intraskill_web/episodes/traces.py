@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import orjson
 import zstandard
 
 from intraskill_web.episodes import bodies
@@ -26,6 +27,14 @@ def read_trace(episode: Episode) -> dict[str, Any]:
     """The trace behind a row. Raises InputError when it is gone or damaged."""
     try:
         body = read_body(episode)
+    except InputError as error:
+        raise InputError(f"the trace {error.reason}", file=episode.path) from error
+    return trace_of(episode, body)
+
+
+def trace_of(episode: Episode, body: bytes) -> dict[str, Any]:
+    """The trace that ``body`` is. Raises InputError."""
+    try:
         trace = parse(body)
     except InputError as error:
         raise InputError(f"the trace {error.reason}", file=episode.path) from error
@@ -33,7 +42,18 @@ def read_trace(episode: Episode) -> dict[str, Any]:
         trace = printable(trace)
     if not isinstance(trace, dict):
         raise InputError("the trace is not an object", file=episode.path, value=episode.line)
+    if too_deep(trace):
+        raise InputError("the trace is nested too deeply to be shown", file=episode.path)
     return trace
+
+
+def too_deep(trace: object) -> bool:
+    """Whether ``trace`` is nested deeper than 254 levels, which no answer can carry."""
+    try:
+        orjson.dumps(trace)
+    except orjson.JSONEncodeError as error:
+        return "ecursion" in str(error)
+    return False
 
 
 def read_body(episode: Episode) -> bytes:

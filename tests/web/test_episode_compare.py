@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intraskill_web.episodes.compare import compare
-from intraskill_web.episodes.transcript import Turn, transcript
+from intraskill_web.episodes.transcript import transcript
+from intraskill_web.episodes.turns import Turn
 
 
 def turns(actions: str, pages: str = "") -> list[Turn]:

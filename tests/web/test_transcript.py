@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intraskill_web.episodes.shop_pages import shop_page
-from intraskill_web.episodes.transcript import transcript, turn_log_probs
+from intraskill_web.episodes.transcript import transcript
+from intraskill_web.episodes.turns import turn_log_probs
 from tests.web.factories import CHUNKS
 from tests.web.traces import make_trace
 
