@@ -8,14 +8,17 @@ made alone.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import orjson
 import zstandard
 
+from trainer.analysis.parallel import cores
 from trainer.files import write_jsonl
 
 PART = 2_560  # episodes a file
@@ -188,21 +191,22 @@ def _final(rng: random.Random, won: bool, product: tuple[str, str, str]) -> dict
     }
 
 
-def write_parts(folder: Path, first: int, count: int) -> int:
-    """Write episodes ``first`` … as compressed trace files with their groups; returns the turns."""
-    turns = 0
-    for start in range(first, first + count, PART):
-        numbers = range(start, min(start + PART, first + count))
-        part = folder / f"part-{start // PART:05d}"
-        (part / "steps").mkdir(parents=True)
-        with zstandard.open(part / "steps" / "traces.jsonl.zst", "wb") as handle:
-            for number in numbers:
-                trace = episode(number)
-                turns += len(trace["steps"])
-                line = json.dumps(trace, ensure_ascii=False, separators=(",", ":"))
-                handle.write(line.encode() + b"\n")
-        write_jsonl(part / "groups.jsonl", _groups(numbers))
-    return turns
+def write_parts(folder: Path, first: int, count: int) -> None:
+    """Write episodes ``first`` … as compressed trace files with their groups, on every core."""
+    starts = range(first, first + count, PART)
+    ends = [min(start + PART, first + count) for start in starts]
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+        for _ in pool.map(_write_part, [folder] * len(ends), starts, ends):
+            pass
+
+
+def _write_part(folder: Path, first: int, end: int) -> None:
+    part = folder / f"part-{first // PART:05d}"
+    (part / "steps").mkdir(parents=True)
+    with zstandard.open(part / "steps" / "traces.jsonl.zst", "wb") as handle:
+        for number in range(first, end):
+            handle.write(orjson.dumps(episode(number)) + b"\n")
+    write_jsonl(part / "groups.jsonl", _groups(range(first, end)))
 
 
 def _groups(numbers: range) -> Iterator[dict[str, Any]]:

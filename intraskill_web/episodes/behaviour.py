@@ -15,9 +15,10 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
-from intraskill_web.episodes.filters import PARAMETERS, EpisodeFilter
+from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.parameters import PARAMETERS
 from intraskill_web.episodes.search import hit_in
 from trainer.analysis.behaviour import METRICS
 

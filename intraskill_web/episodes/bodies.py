@@ -35,9 +35,14 @@ def folder() -> Path:
     return Path(settings.INTRASKILL_HOME) / "episodes"
 
 
+def pack_name(pack: int) -> str:
+    """The name of a pack's file."""
+    return f"pack-{pack:06d}.zst"
+
+
 def pack_file(pack: int) -> Path:
     """The file of a pack."""
-    return folder() / f"pack-{pack:06d}.zst"
+    return folder() / pack_name(pack)
 
 
 def compress(body: bytes) -> bytes:
@@ -79,7 +84,7 @@ def append(frames: Sequence[bytes]) -> list[Place]:
 
 def read(place: Place) -> bytes:
     """The body at ``place``. Raises OSError when it is gone or damaged."""
-    handle = os.open(pack_file(place.pack), os.O_RDONLY)
+    handle = os.open(f"{settings.INTRASKILL_HOME}/episodes/{pack_name(place.pack)}", os.O_RDONLY)
     try:
         frame = os.pread(handle, place.size, place.at)
     finally:

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core.twin import Encoder, safe_cell
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.list_page import columns, episode_data
+from intraskill_web.episodes.list_data import columns, episode_data
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.search import hit_in

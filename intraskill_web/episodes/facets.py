@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-from intraskill_web.episodes.filters import PARAMETERS, EpisodeFilter
+from django.utils.safestring import SafeString, mark_safe
+
+from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.parameters import PARAMETERS
 
 SELECTS = ("purpose", "treatment", "outcome", "split", "triage", "termination", "admitted")
 TEXTS = (
@@ -24,12 +28,12 @@ SHOWN = 6  # values of one facet
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One control: a select with options, or a text field without."""
+    """One control: a select with options (HTML), or a text field without."""
 
     key: str
     name: str
     value: str
-    options: list[tuple[str, str]]
+    options: SafeString
     hint: str = ""
 
 
@@ -68,7 +72,7 @@ def found_facets(filter_: EpisodeFilter, counts: Mapping[str, Counter[Any]]) -> 
     for key, counter in counts.items():
         if key in filter_.values or len(counter) < 2:
             continue
-        named = [(_as_parameter(value), n) for value, n in counter.most_common()]
+        named = [(as_parameter(value), n) for value, n in counter.most_common()]
         known = [(value, n) for value, n in named if value]
         values = [
             FacetValue(PARAMETERS[key].show(value), n, _with(filter_, key, value))
@@ -78,7 +82,8 @@ def found_facets(filter_: EpisodeFilter, counts: Mapping[str, Counter[Any]]) -> 
     return made
 
 
-def _as_parameter(value: object) -> str:
+def as_parameter(value: object) -> str:
+    """A value of a column as the parameter that asks for it."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool | int):  # a boolean as the database gives it
@@ -93,4 +98,10 @@ def _with(filter_: EpisodeFilter, key: str, value: str) -> str:
 
 def _field(filter_: EpisodeFilter, key: str, options: list[tuple[str, str]]) -> Facet:
     value = filter_.values.get(key, "")
-    return Facet(key, str(PARAMETERS[key].name), value, options, HINTS.get(key, ""))
+    made = mark_safe("".join(_option(name, word, name == value) for name, word in options))
+    return Facet(key, str(PARAMETERS[key].name), value, made, HINTS.get(key, ""))
+
+
+def _option(value: str, word: str, selected: bool) -> str:
+    chosen = " selected" if selected else ""
+    return f'<option value="{escape(value)}"{chosen}>{escape(word)}</option>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import QueryDict
 
-from intraskill_web.episodes.filters import PARAMETERS
+from intraskill_web.episodes.parameters import PARAMETERS
 from intraskill_web.episodes.words import WORD
 
 

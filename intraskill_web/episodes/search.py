@@ -17,7 +17,7 @@ from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
-from intraskill_web.episodes.traces import read_trace
+from intraskill_web.episodes.traces import read_body, trace_of
 from intraskill_web.episodes.words import Hit, Words
 from trainer.errors import InputError
 
@@ -69,7 +69,8 @@ def search(
 def hit_in(episode: Episode, words: Words) -> Hit | None:
     """Where the episode holds the words; None when it does not or its trace is gone."""
     try:
-        return words.hit(sayings(read_trace(episode)))
+        body = read_body(episode)
+        return words.hit(sayings(trace_of(episode, body))) if words.may_be_in(body) else None
     except InputError:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -13,10 +13,12 @@ from intraskill_web.core.access import may_see_goal
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.episodes import compare_page, detail
 from intraskill_web.episodes.content import sayings
+from intraskill_web.episodes.counting import counted
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.list_page import EpisodeList, episode_data
-from intraskill_web.episodes.listing import neighbours
+from intraskill_web.episodes.list_data import episode_data
+from intraskill_web.episodes.list_page import EpisodeList, counts_context
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.neighbours import neighbours
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import typed_filters
 from intraskill_web.episodes.rows import storable
@@ -27,10 +29,17 @@ from trainer.errors import InputError
 
 @require_safe
 def episode_list(request: HttpRequest) -> HttpResponse:
-    """Episodes that match the URL's filter, newest first or by a column, page by page."""
+    """Episodes that match the URL's filter, newest first or by a column, page by page.
+
+    ``part=facets`` is the list's count and facets alone, which the page asks for by itself.
+    """
     typed = typed_filters(request.GET)
     if typed is not None:
         return redirect(f"{reverse('episodes:list')}?{typed.urlencode()}")
+    if request.GET.get("part") == "facets":
+        filter_ = EpisodeFilter.of(request.GET)
+        found = counts_context(filter_, counted(filter_)) | {"alone": True}
+        return render(request, "episodes/_facets.html", found)
     listed = EpisodeList.of(request.GET)
     wanted = request.GET.get("format")
     status = 400 if listed.filter.errors and wanted == "json" else 200

@@ -15,6 +15,12 @@ from intraskill_web.episodes.grams import required
 from intraskill_web.episodes.terms import Terms
 
 WORD = re.compile(r'"([^"]+)"?|(\S+)')
+# Words that stand in the JSON of a trace as they are spelled, in either case: they are in no joint
+# of two texts and have no escapes.
+PLAIN = re.compile(r"[a-z0-9_\u3400-\u4dbf\u4e00-\u9fff-]+")
+# Bodies that may say a plain word otherwise: escaped characters, numbers that Python writes
+# otherwise, and the two characters whose lower case is an ASCII letter.
+OTHERWISE = re.compile(rb"\\u|[0-9][eE][+-]?[0-9]|\xe2\x84\xaa|\xc4\xb0")
 AROUND = 60  # characters shown before and after a hit
 MOST = 12  # words of one search
 
@@ -54,6 +60,13 @@ class Words:
     def certain(self) -> bool:
         """Whether the index alone decides: every word is one term, whole."""
         return all(required(word) == [word] for word in self.words)
+
+    def may_be_in(self, body: bytes) -> bool:
+        """Whether the JSON of a trace may hold all words: quick, and True when in doubt."""
+        if OTHERWISE.search(body):
+            return True
+        lowered = body.lower()
+        return all(word.encode() in lowered for word in self.words if PLAIN.fullmatch(word))
 
     def hit(self, said: Iterable[Saying]) -> Hit | None:
         """Where an episode holds the words; None when one of them is missing."""

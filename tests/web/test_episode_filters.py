@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from intraskill_web.episodes.filters import PARAMETERS
 from intraskill_web.episodes.listing import PAGE
 from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.parameters import PARAMETERS
 from tests.web.factories import Made
 
 
 def results(client: Client, query: str) -> dict:  # type: ignore[type-arg]
-    answer = client.get(f"/episodes/?{query}&format=json")
+    answer = client.get(f"/episodes/?{query}&facets=1&format=json")
     assert answer.status_code == 200, answer.content
     return answer.json()  # type: ignore[no-any-return]
 
@@ -74,6 +74,40 @@ def test_what_is_not_understood_is_said_and_lists_nothing(
     assert words in answer.json()["errors"][0]
     assert answer.json()["results"] == []
     assert words in viewer_client.get(f"/episodes/?{query}").content.decode().replace("&quot;", '"')
+
+
+def test_counting_is_left_out_until_it_is_asked_for(made: Made, viewer_client: Client) -> None:
+    answer = viewer_client.get("/episodes/?purpose=train&format=json").json()
+    assert len(answer["results"]) == PAGE
+    assert (answer["total"], answer["facets"]) == (None, None)
+    asked = results(viewer_client, "purpose=train")
+    train = Episode.objects.filter(purpose="train")
+    assert asked["total"] == train.count() > PAGE
+    assert asked["facets"]["outcome"]["success"] == train.filter(success=True).count()
+    assert asked["facets"]["admitted"]["yes"] == train.filter(admitted=True).count()
+
+
+def test_a_list_on_one_page_is_counted_without_asking(made: Made, viewer_client: Client) -> None:
+    answer = viewer_client.get("/episodes/?purpose=train&group=5&format=json").json()
+    assert answer["total"] == len(answer["results"]) > 0
+    assert sum(answer["facets"]["outcome"].values()) == answer["total"]
+    page = viewer_client.get("/episodes/?purpose=train&group=5").content.decode()
+    assert "part=facets" not in page and f'id="count">{answer["total"]}' in page
+
+
+def test_the_page_asks_for_its_counts_after_its_rows_and_offers_them_without_scripts(
+    made: Made, viewer_client: Client
+) -> None:
+    count = Episode.objects.filter(purpose="train").count()
+    page = viewer_client.get("/episodes/?purpose=train").content.decode()
+    assert 'hx-get="/episodes/?purpose=train&amp;part=facets" hx-trigger="load"' in page
+    assert '<noscript><a href="?purpose=train&amp;facets=1">' in page
+    later = viewer_client.get("/episodes/?purpose=train&part=facets").content.decode()
+    assert f'hx-swap-oob="true">{count}' in later and "<html" not in later
+    assert 'href="?purpose=train&amp;outcome=success"' in later
+    inline = viewer_client.get("/episodes/?purpose=train&facets=1").content.decode()
+    assert f'id="count">{count}' in inline and "part=facets" not in inline
+    assert 'href="?purpose=train&amp;outcome=success"' in inline
 
 
 def test_paging_meets_every_episode_once_forwards_and_back(

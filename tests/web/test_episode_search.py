@@ -170,6 +170,23 @@ def test_the_index_never_misses_what_reading_finds(text: str, typed: str) -> Non
         assert set(asked.terms().text) <= set(terms.split())
 
 
+@given(
+    text=st.text(st.sampled_from('aKk01e-+.\u212a\u0130İ水杯é"\\ \n/'), max_size=12),
+    typed=st.text(st.sampled_from("aki01e-_水杯"), min_size=1, max_size=4),
+    number=st.floats(0, 1e22) | st.integers(0, 2000),
+    escaped=st.booleans(),
+)
+def test_a_glance_at_the_bytes_never_misses_what_reading_finds(
+    text: str, typed: str, number: float, escaped: bool
+) -> None:
+    trace = make_trace("e", 1, 0, [], content=text)
+    trace["steps"][0]["model"]["tool_calls"] = [{"name": text, "arguments": {"a": number}}]
+    body = json.dumps(trace, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
+    asked = Words.of(typed)
+    if asked.hit(sayings(json.loads(body))):
+        assert asked.may_be_in(body)
+
+
 def test_searches_are_saved_for_oneself_and_forgotten(
     said: list[Episode], viewer_client: Client, operator_client: Client
 ) -> None:

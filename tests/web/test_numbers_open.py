@@ -21,7 +21,7 @@ from tests.web.html import Page
 
 
 def total(client: Client, href: str) -> int:
-    answer = client.get(f"{href}&format=json")
+    answer = client.get(f"{href}&facets=1&format=json")
     assert answer.status_code == 200, answer.content
     return int(answer.json()["total"])
 

@@ -12,8 +12,8 @@ from typing import Any
 from django.urls import reverse
 
 from intraskill_web.core.commands import JsonCommand, experiment_named
+from intraskill_web.episodes.counting import COUNT_LIMIT, counted
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.listing import COUNT_LIMIT, counted
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import parse_query

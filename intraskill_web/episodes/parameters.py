@@ -1,0 +1,195 @@
+"""The parameters of the episode list: how each is named, understood and asked for.
+
+A value that cannot be understood is a FilterError with its own words, never a silent "all".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy
+
+from intraskill_web.core import labels
+from intraskill_web.episodes.prepare import chunk_term, persona_term
+from intraskill_web.episodes.terms import Terms
+from intraskill_web.episodes.words import Words
+from trainer.analysis.behaviour import METRICS
+from trainer.shop.types import REWARD_PARTS
+
+CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
+RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
+BEHAVIOUR = re.compile(r"(\w+):(.+)")
+YES_NO = {"yes": gettext_lazy("yes"), "no": gettext_lazy("no")}
+
+
+class FilterError(ValueError):
+    """A parameter that is not understood."""
+
+
+Build = Callable[[str], Q]
+Mark = Callable[[str], Terms]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the URL: its name for people, how it filters, and its allowed values."""
+
+    key: str
+    name: str | Promise
+    build: Build
+    words: Mapping[str, Any] | None = None
+    terms: Mark | None = None  # what the index row must have, instead of a condition on the row
+
+    def show(self, value: str) -> str:
+        """The value as the chip says it."""
+        return value if self.words is None else str(self.words.get(value, value))
+
+    def parse(self, value: str) -> Q:
+        """The condition. Raises FilterError."""
+        if self.words is not None and value not in self.words:
+            allowed = ", ".join(self.words)
+            raise FilterError(
+                gettext("%(name)s: %(value)s is not one of %(allowed)s")
+                % {"name": self.name, "value": value[:80], "allowed": allowed}
+            )
+        return self.build(value)
+
+    def mark(self, value: str) -> Terms:
+        """What the index row must have. Raises FilterError."""
+        return self.terms(value) if self.terms else Terms()
+
+
+def _equals(field_name: str) -> Build:
+    return lambda value: Q(**{field_name: value})
+
+
+def _integer(field_name: str) -> Build:
+    def build(value: str) -> Q:
+        if not re.fullmatch(r"\d{1,18}", value):
+            raise FilterError(gettext("%(value)s is not a whole number") % {"value": value[:80]})
+        return Q(**{field_name: int(value)})
+
+    return build
+
+
+def _range(field_name: str) -> Build:
+    """``a``, ``a..b``, ``a..`` or ``..b``, ends included."""
+
+    def build(value: str) -> Q:
+        match = RANGE.fullmatch(value)
+        if not value or match is None:
+            raise FilterError(
+                gettext("%(value)s is not a range such as 0..0.5") % {"value": value[:80]}
+            )
+        if ".." not in value:
+            return Q(**{field_name: float(value)})
+        condition = Q()
+        if match.group(1):
+            condition &= Q(**{f"{field_name}__gte": float(match.group(1))})
+        if match.group(2):
+            condition &= Q(**{f"{field_name}__lte": float(match.group(2))})
+        return condition
+
+    return build
+
+
+def _at_least(field_name: str) -> Build:
+    """A plain number means that many or more; a range means what it says."""
+    exact = _range(field_name)
+    return lambda value: exact(f"{value}.." if value.isdigit() else value)
+
+
+def _no_condition(value: str) -> Q:
+    return Q()
+
+
+def _words(value: str) -> Terms:
+    return Words.of(value).terms()
+
+
+def _yes(condition: Q) -> Build:
+    return lambda value: condition if value == "yes" else ~condition
+
+
+def _chunk_id(value: str) -> str:
+    if not CHUNK_ID.fullmatch(value):
+        raise FilterError(gettext("%(value)s is not a chunk id") % {"value": value[:80]})
+    return value
+
+
+def _with_chunk(value: str) -> Terms:
+    return Terms(marks=(chunk_term(_chunk_id(value)),))
+
+
+def _without_chunk(value: str) -> Q:
+    # The list of ids is stored as JSON text: the quoted id is in it or not.
+    quoted = json.dumps(_chunk_id(value), ensure_ascii=connection.vendor == "sqlite")
+    return ~Q(skill_text__contains=quoted)
+
+
+def _behaviour(value: str) -> Q:
+    """``searches:2..4``: a behaviour metric in a range."""
+    match = BEHAVIOUR.fullmatch(value)
+    if match is None or match[1] not in METRICS:
+        raise FilterError(gettext("%(value)s is not like searches:2..4") % {"value": value[:80]})
+    return _range(f"behaviour__{match[1]}")(match[2])
+
+
+def _persona(value: str) -> Terms:
+    if "=" not in value:
+        raise FilterError(gettext("%(value)s is not like brand=tarn") % {"value": value[:80]})
+    return Terms(marks=(persona_term(value),))
+
+
+OUTCOMES: dict[str, Any] = {
+    "success": gettext_lazy("success"),
+    "failure": gettext_lazy("policy failure"),
+    "truncated": gettext_lazy("truncated"),
+    "turn_limit": gettext_lazy("turn limit"),
+    "technical": gettext_lazy("technical failure"),
+}
+OUTCOME_CONDITIONS = {
+    **{name: Q(outcome=name) for name in ("success", "failure", "truncated", "technical")},
+    "turn_limit": Q(outcome="failure", termination="action_limit"),
+}
+
+ARMS = {arm: labels.TREATMENTS[arm] for arm in ("bare", "full", "masked", "new", "old")}
+_ = gettext_lazy
+_LIST = [
+    Parameter("experiment", _("experiment"), _equals("experiment__name")),
+    Parameter("round", _("round"), _integer("round__number")),
+    Parameter("purpose", _("purpose"), _equals("purpose"), labels.PURPOSES),
+    Parameter("arm", _("arm"), _equals("arm"), ARMS),
+    Parameter("step", _("step"), _integer("step")),
+    Parameter("group", _("group"), _integer("group_index")),
+    Parameter("task", _("task"), _integer("task_id")),
+    Parameter("split", _("split"), _equals("split"), labels.SPLITS),
+    Parameter("treatment", _("treatment"), _equals("treatment_mode"), labels.TREATMENTS),
+    Parameter("chunk", _("with chunk"), _no_condition, terms=_with_chunk),
+    Parameter("without", _("without chunk"), _without_chunk),
+    Parameter("outcome", _("outcome"), lambda value: OUTCOME_CONDITIONS[value], OUTCOMES),
+    Parameter("termination", _("ended by"), _equals("termination"), labels.TERMINATIONS),
+    Parameter("triage", _("triage"), _equals("triage"), labels.TRIAGE),
+    Parameter("reward", _("reward"), _range("reward")),
+    *(Parameter(part, part, _range(part)) for part in REWARD_PARTS),
+    Parameter("advantage", _("advantage"), _range("advantage")),
+    Parameter("turns", _("turns"), _range("turns")),
+    Parameter("tokens", _("tokens"), _range("tokens")),
+    Parameter("errors", _("protocol errors"), _at_least("protocol_errors")),
+    Parameter("invalid", _("invalid actions"), _at_least("invalid_actions")),
+    Parameter("behaviour", _("behaviour"), _behaviour),
+    Parameter("category", _("category"), _equals("category")),
+    Parameter("persona", _("persona"), _no_condition, terms=_persona),
+    Parameter("checkpoint", _("checkpoint"), _equals("checkpoint")),
+    Parameter("admitted", _("admitted"), _yes(Q(admitted=True)), YES_NO),
+    Parameter("scored", _("scored"), _yes(Q(scored=True)), YES_NO),
+    Parameter("q", _("text"), _no_condition, terms=_words),
+]
+PARAMETERS = {parameter.key: parameter for parameter in _LIST}
