@@ -9,6 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.reports.silence import HandedIn
 
 STATES = [
     ("requested", _("requested")),
@@ -18,7 +19,7 @@ STATES = [
 ]
 
 
-class Export(models.Model):
+class Export(HandedIn, models.Model):
     """One report of one experiment, or a comparison of several (``names``, without experiment).
 
     The folder is made at once when everything is ready, so that it is whole or absent.
@@ -64,6 +65,11 @@ class Export(models.Model):
         return Path(settings.INTRASKILL_HOME) / "reports" / str(self.pk) / name
 
     @property
+    def there(self) -> bool:
+        """Whether the site can be opened on this host."""
+        return self.state == "succeeded" and self.folder.is_dir()
+
+    @property
     def archive_file(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.zip")
 
@@ -84,7 +90,7 @@ ORDER_STATES = [
 ]
 
 
-class EvaluationOrder(models.Model):
+class EvaluationOrder(HandedIn, models.Model):
     """An evaluation that somebody asked for: arms of checkpoint × bank on one split.
 
     Its files lie under ``orders/<name>/<arm>`` of the run and are read by analyses only: nothing of

@@ -22,8 +22,6 @@ from intraskill_web.reports import orders
 from intraskill_web.reports.models import EvaluationOrder
 from trainer.errors import InputError
 
-ACTIVE = ("requested", "running", "stopping")
-
 
 @require_safe
 def order_list(request: HttpRequest, name: str) -> HttpResponse:
@@ -32,12 +30,10 @@ def order_list(request: HttpRequest, name: str) -> HttpResponse:
     rows = EvaluationOrder.objects.filter(experiment=experiment).select_related("owner")
     facts = rows.aggregate(Max("updated_at"), Count("id"))
     shown = list(rows[:50])
-    for row in shown:
-        row.silent = orders.is_silent(row)  # type: ignore[attr-defined]
-    tag = live.etag(request, [*facts.values(), *(row.pk for row in shown if row.silent)])  # type: ignore[attr-defined]
+    tag = live.etag(request, [*facts.values(), *(row.pk for row in shown if row.silent)])
     if answer := live.unchanged(request, tag):
         return answer
-    active = any(row.state in ACTIVE for row in shown)
+    active = any(row.unfinished for row in shown)
     context = {
         "section": "experiments",
         "experiment": experiment,

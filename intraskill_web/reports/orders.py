@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from django.utils.translation import gettext as _
 from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import EvaluationOrder
-from intraskill_web.reports.services import SILENT_S
 from jobs.queue import enqueue_work_on_commit
 from trainer.errors import InputError
 
@@ -164,7 +162,7 @@ def run_order(
     lost its worker may be handed in again; its player ended with the worker.
     """
     found = EvaluationOrder.objects.select_for_update().get(pk=order.pk)
-    if found.state in ("requested", "running", "stopping") and not is_silent(found):
+    if found.unfinished and not found.silent:
         raise InputError(_("The order is being played"), field="order", value=found.name)
     if found.state == "succeeded":
         raise InputError(_("The order is finished"), field="order", value=found.name)
@@ -182,13 +180,6 @@ def run_order(
     _record("order.run", found, actor)
     stamp = int(timezone.now().timestamp() * 1000)
     enqueue_work_on_commit(RUN_ORDER, found.pk, f"order-{found.pk}-{stamp}")
-
-
-def is_silent(order: EvaluationOrder) -> bool:
-    """Whether nothing was heard for long of an order that a worker had taken."""
-    if order.state not in ("running", "stopping") or order.heartbeat_at is None:
-        return False
-    return timezone.now() - order.heartbeat_at > timedelta(seconds=SILENT_S)
 
 
 @transaction.atomic

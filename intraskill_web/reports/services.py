@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 RUN_EXPORT = "jobs.stages.report.run_export"
-SILENT_S = 120  # an export that said nothing for so long has lost its worker
 LANGUAGES = ("en,zh", "en", "zh")
 
 
@@ -45,7 +43,7 @@ def request_export(
         raise InputError("at least one experiment is needed", field="experiments")
     names = [experiment.name for experiment in experiments]
     for other in Export.objects.filter(state__in=("requested", "running"), names=names):
-        if not is_silent(other):
+        if not other.silent:
             raise InputError(_("An export of this is being made"), field="experiment")
     export = Export.objects.create(
         experiment=experiments[0] if len(experiments) == 1 else None,
@@ -66,18 +64,10 @@ def request_export(
 def request_again(export: Export, *, actor: AbstractBaseUser | None) -> None:
     """Hand an export in again that failed or lost its worker. Raises InputError otherwise."""
     found = Export.objects.select_for_update().get(pk=export.pk)
-    if found.state == "succeeded" or (found.state != "failed" and not is_silent(found)):
+    if found.state == "succeeded" or (found.state != "failed" and not found.silent):
         raise InputError(_("This export did not fail"), field="export", value=found.pk)
     found.state, found.error, found.done, found.heartbeat_at = "requested", "", 0, timezone.now()
     found.save()
     audit.record("report.again", actor=actor, subject=str(found))
     stamp = int(timezone.now().timestamp())
     enqueue_work_on_commit(RUN_EXPORT, found.pk, f"export-{found.pk}-{stamp}")
-
-
-def is_silent(export: Export) -> bool:
-    """Whether nothing was heard of an unfinished export for long."""
-    if export.state not in ("requested", "running"):
-        return False
-    last = export.heartbeat_at or export.created_at
-    return timezone.now() - last > timedelta(seconds=SILENT_S)

@@ -16,6 +16,7 @@ from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports import orders
 from intraskill_web.reports.models import EvaluationOrder
+from intraskill_web.reports.silence import SILENT_S
 from jobs.layout import RoundPlan, read_experiment
 from jobs.pipeline import PIPELINE
 from jobs.reports.orders import run_order
@@ -156,10 +157,15 @@ def test_an_order_whose_worker_was_lost_can_be_handed_in_again(
     with pytest.raises(InputError, match="being played"):
         orders.run_order(order, actor=None)
     assert b">Resume<" not in operator_client.get(LIST).content
-    rows.update(heartbeat_at=timezone.now() - timedelta(seconds=orders.SILENT_S + 1))
+    rows.update(heartbeat_at=timezone.now() - timedelta(seconds=SILENT_S + 1))
     assert b">Resume<" in operator_client.get(LIST).content
     orders.run_order(order, actor=None)
     assert rows.get().state == "requested"
+    with pytest.raises(InputError, match="being played"):
+        orders.run_order(order, actor=None)
+    rows.update(heartbeat_at=timezone.now() - timedelta(seconds=SILENT_S + 1))
+    orders.run_order(order, actor=None)  # the queue lost it
+    assert len(handed_in) == 3
 
 
 @pytest.mark.slow

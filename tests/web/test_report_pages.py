@@ -13,6 +13,7 @@ from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports import services
 from intraskill_web.reports.models import Export
+from intraskill_web.reports.silence import SILENT_S
 from jobs.stages.report import run_export
 from tests.web.report_run import write_run
 from trainer.errors import InputError
@@ -146,7 +147,7 @@ def test_an_export_whose_worker_went_silent_can_be_handed_in_again(
     )
     with pytest.raises(InputError, match="did not fail"):
         services.request_again(export, actor=operator)
-    long_ago = timezone.now() - timezone.timedelta(seconds=services.SILENT_S + 1)
+    long_ago = timezone.now() - timezone.timedelta(seconds=SILENT_S + 1)
     Export.objects.filter(pk=export.pk).update(heartbeat_at=long_ago)
     services.request_again(export, actor=operator)
     export.refresh_from_db()
@@ -158,6 +159,18 @@ def test_polls_without_news_are_answered_304(experiment: Experiment, viewer_clie
     tag = viewer_client.get(LIST).headers["ETag"]
     again = viewer_client.get(LIST + "?part=live", headers={"If-None-Match": tag})
     assert again.status_code == 304
+
+
+def test_a_poll_hears_that_an_export_went_silent(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    export = Export.objects.create(experiment=experiment, names=["small"])
+    tag = operator_client.get(LIST).headers["ETag"]
+    long_ago = timezone.now() - timezone.timedelta(seconds=SILENT_S + 1)
+    Export.objects.filter(pk=export.pk).update(created_at=long_ago)
+    answer = operator_client.get(LIST + "?part=live", headers={"If-None-Match": tag})
+    assert answer.status_code == 200
+    assert b">Try again<" in answer.content
 
 
 def test_two_experiments_are_compared_from_the_page(
