@@ -92,6 +92,8 @@ def start_or_continue() -> str:
         return f"the demonstration starts: experiment {DEMO}"
     if found.state in (RoundState.RUNNING, RoundState.STOPPING):
         return f"the demonstration continues: experiment {DEMO}"
+    if found.hold_reason:
+        return f"the demonstration waits: {found.hold_reason}"
     if was_stopped_on_purpose(found):
         return f"the demonstration was stopped and stays so: resume experiment {DEMO} on its page"
     resume_round(found)

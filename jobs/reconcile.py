@@ -32,7 +32,7 @@ from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
 from intraskill_web.monitoring import watcher
-from jobs import fence, placement, process, queue, silence
+from jobs import fence, next_round, placement, process, queue, silence
 from jobs.transitions import ACTIVE, RoundState, State
 
 INTERVAL_S = 15.0
@@ -74,6 +74,7 @@ def reconcile() -> None:
         logger.warning("the queue is down: %s", error)
     _resume_interrupted()
     _advance_idle()
+    next_round.begin_left_over()
     silence.say_what_waits()
 
 

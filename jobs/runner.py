@@ -23,7 +23,7 @@ from django.utils import timezone
 from intraskill_web.experiments.flow import OPERATOR, advance, pause
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
-from jobs import documents, environment, fence, launchers, mirror, process
+from jobs import documents, environment, fence, launchers, mirror, next_round, process
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
@@ -52,6 +52,7 @@ def run_attempt(attempt_id: int, job_id: str) -> str:
     attempt.refresh_from_db()
     try:
         _Run.of(attempt, job_id).go()
+        next_round.begin(attempt.stage.round.experiment)
     except Superseded:
         return "superseded"
     except (OperationalError, InterfaceError):

@@ -24,6 +24,9 @@ def new_round(experiment: Experiment, number: int) -> Round:
 
     Raises IntegrityError if it exists.
     """
+    if experiment.hold_reason:
+        experiment.hold_reason = ""
+        experiment.save(update_fields=["hold_reason", "updated_at"])
     before = experiment.rounds.filter(number=number - 1).first()
     config = before.config if before else {}
     round_ = Round.objects.create(experiment=experiment, number=number, config=config)
@@ -35,9 +38,9 @@ def new_round(experiment: Experiment, number: int) -> Round:
 def advance(experiment: Experiment, *, into_next_round: bool = False) -> Stage | None:
     """Request the next piece of work: the first stage that is not done, or the next round's.
 
-    None when everything planned is done, or the experiment is to wait there: a next round begins
-    by itself only with ``auto_continue``, unless ``into_next_round`` asks for it. Call in a
-    transaction.
+    None when everything planned is done, or the experiment is to wait there. A round begins only
+    where ``into_next_round`` asks for it, because its preflight comes first and takes seconds
+    (``jobs.next_round``). Call in a transaction.
     """
     experiment.refresh_from_db()
     if experiment.pause_after_stage:
@@ -45,8 +48,7 @@ def advance(experiment: Experiment, *, into_next_round: bool = False) -> Stage |
     round_ = experiment.rounds.order_by("-number").first()
     if round_ is None or round_.state == RoundState.SUCCEEDED:
         number = 0 if round_ is None else round_.number + 1
-        wanted = experiment.auto_continue or into_next_round or round_ is None
-        if number >= experiment.rounds_planned or not wanted:
+        if number >= experiment.rounds_planned or not into_next_round:
             return None
         round_ = new_round(experiment, number)
     stage = round_.stages.exclude(state__in=DONE).order_by("position").first()

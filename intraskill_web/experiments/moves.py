@@ -120,7 +120,9 @@ def _follow_rounds(experiment: Experiment) -> None:
     if last is None:
         state = RoundState.PLANNED
     elif last.state == RoundState.SUCCEEDED and last.number + 1 < experiment.rounds_planned:
-        waiting = not experiment.auto_continue or experiment.pause_after_stage
+        waiting = (
+            not experiment.auto_continue or experiment.pause_after_stage or experiment.hold_reason
+        )
         state = RoundState.STOPPED if waiting else RoundState.RUNNING
     else:
         state = RoundState(last.state)

@@ -96,7 +96,9 @@ def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) 
     panels = _panels(data, gates, window)
     whole = inclusion(data) if window else panels.get("inclusion")
     rows = [line.row for line in whole.facts["rows"]] if whole else []
-    facts = Facts(data, rows, state.stages, state.attempts, gate=gates.of(round_))
+    facts = Facts(
+        data, rows, state.stages, state.attempts, gate=gates.of(round_), has_next=state.has_next
+    )
     signals = round_signals(facts, events_of(round_, reader))
     boxes = lane(round_, state.stages, state.latest, round_.settings)
     made = [] if state.has_next else buttons(

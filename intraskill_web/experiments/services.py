@@ -183,7 +183,12 @@ def stop_round(
 
 
 def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = None) -> Stage:
-    """Go on where the experiment ended: a new attempt at the stage that did not succeed."""
+    """Go on where the experiment ended: a new attempt at the stage that did not succeed.
+
+    Where the round is done the next begins, unless its preflight is red. Raises InputError.
+    """
+    if _round_follows(experiment, experiment.rounds_planned):
+        require_ready(experiment)
     try:
         with transaction.atomic():
             refuse_imported(experiment)
@@ -260,7 +265,12 @@ def set_rounds_planned(
 def continue_until(
     experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
 ) -> None:
-    """Go on by itself until ``rounds`` rounds are done; where nothing runs the next begins now."""
+    """Go on by itself until ``rounds`` rounds are done; where nothing runs the next begins now.
+
+    Raises InputError too when that round's preflight is red.
+    """
+    if _round_follows(experiment, rounds) and not experiment.pause_after_stage:
+        require_ready(experiment, planned=rounds)
     try:
         with transaction.atomic():
             set_rounds_planned(experiment, rounds, actor=actor)
@@ -292,8 +302,8 @@ def hold_after_round(experiment: Experiment, *, actor: AbstractBaseUser | None =
 
 
 def _go_on_by_itself(experiment: Experiment, auto: bool, actor: AbstractBaseUser | None) -> None:
-    experiment.auto_continue = auto
-    experiment.save(update_fields=["auto_continue", "updated_at"])
+    experiment.auto_continue, experiment.hold_reason = auto, ""
+    experiment.save(update_fields=["auto_continue", "hold_reason", "updated_at"])
     refresh_experiment(experiment)
     audit.record(
         "experiment.continue" if auto else "experiment.hold",
@@ -302,7 +312,15 @@ def _go_on_by_itself(experiment: Experiment, auto: bool, actor: AbstractBaseUser
         rounds=experiment.rounds_planned,
     )
     if auto and experiment.state == RoundState.RUNNING and active_attempt(experiment) is None:
-        advance(experiment)
+        advance(experiment, into_next_round=True)
+
+
+def _round_follows(experiment: Experiment, planned: int) -> bool:
+    """Whether going on begins a round that is not planned out yet: the last one is done."""
+    refuse_imported(experiment)
+    last = experiment.rounds.order_by("-number").first()
+    done = last is None or last.state == RoundState.SUCCEEDED
+    return done and experiment.rounds.count() < planned
 
 
 def refuse_imported(experiment: Experiment) -> None:

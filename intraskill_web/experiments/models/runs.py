@@ -43,6 +43,7 @@ class Experiment(models.Model):
         max_length=16, choices=ROUND_STATE_CHOICES, default=RoundState.PLANNED.value
     )
     auto_continue = models.BooleanField(default=True)  # go on to the next round by itself
+    hold_reason = models.TextField(blank=True)  # why the next round did not begin by itself
     pause_after_stage = models.BooleanField(default=False)  # finish this stage, start no other
     host = models.CharField(max_length=120, blank=True)  # where it must run; empty: anywhere
     sweep = models.ForeignKey(

@@ -20,11 +20,11 @@ MIN_FREE_BYTES = 2 * 1024**3
 ROOM = 2.0  # times what the latest round took
 
 
-def machine_items(experiment: Experiment, number: int) -> list[Item]:
+def machine_items(experiment: Experiment, number: int, planned: int | None = None) -> list[Item]:
     """The items that cost nothing, in the order of the checklist."""
     status = queue.status()
     return [
-        plan_item(experiment.config, number, experiment.rounds_planned),
+        plan_item(experiment.config, number, planned or experiment.rounds_planned),
         disk_item(experiment.folder, number),
         queue_item(status),
         workers_item(status),

@@ -54,13 +54,16 @@ def checklist(experiment: Experiment) -> tuple[list[Item], Preflight | None]:
     return [*machine_items(experiment, number), *found], report
 
 
-def require_ready(experiment: Experiment) -> None:
-    """Look at what the next round will read. Raises InputError with the first red item."""
+def require_ready(experiment: Experiment, *, planned: int | None = None) -> None:
+    """Look at what the next round will read. Raises InputError with the first red item.
+
+    ``planned`` is the number of rounds where it is about to change.
+    """
     if not settings.INTRASKILL_PREFLIGHT:
         return
     number = next_round(experiment)
     report = known(experiment, number) or look(experiment, number)
-    items = [*machine_items(experiment, number), *map(item_of, report.checks)]
+    items = [*machine_items(experiment, number, planned), *map(item_of, report.checks)]
     red = [item for item in items if item.red]
     if red:
         more = f" (and {len(red) - 1} more)" if len(red) > 1 else ""
@@ -96,8 +99,16 @@ def inputs_of(experiment: Experiment, number: int) -> tuple[Path, Path]:
 def key_of(experiment: Experiment, number: int) -> str:
     """The hash of the settings, the bank and the checkpoint's record."""
     bank, checkpoint = inputs_of(experiment, number)
-    parts = [experiment.config_sha256, *map(_digest, (bank, checkpoint / "checkpoint.json"))]
+    own = own_settings(experiment, number)
+    settings_sha256 = fingerprint(own) if own else experiment.config_sha256
+    parts = [settings_sha256, *map(_digest, (bank, checkpoint / "checkpoint.json"))]
     return fingerprint(parts)
+
+
+def own_settings(experiment: Experiment, number: int) -> dict[str, Any]:
+    """The changed settings that round ``number`` inherits from the one before it; mostly none."""
+    before = experiment.rounds.filter(number=number - 1).first()
+    return dict(before.config) if before else {}
 
 
 def look(experiment: Experiment, number: int) -> Preflight:
@@ -106,7 +117,9 @@ def look(experiment: Experiment, number: int) -> Preflight:
     bank, checkpoint = inputs_of(experiment, number)
     file = experiment.folder / "preflight" / f"round-{number:03d}.yaml"
     try:
-        config = read_json(experiment.folder / "experiment.json")
+        config = own_settings(experiment, number) or read_json(
+            experiment.folder / "experiment.json"
+        )
     except InputError as error:
         return _keep(target_of(experiment, number), key, [_unreadable(str(error))], 0.0)
     config["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}

@@ -114,8 +114,9 @@ def load_facts(round_: Round) -> Facts:
         rows = inclusion_rows(data.series, curriculum.q, targets)
     gate = load_gates(state.round).of(state.round)
     return Facts(
-        data, rows, state.stages, state.attempts, gate=gate, eligible=eligible_cards(state.round)
-    )
+        data, rows, state.stages, state.attempts, gate=gate, eligible=eligible_cards(state.round),
+        has_next=state.has_next,
+    )  # fmt: skip
 
 
 def eligible_cards(round_: Round) -> int | None:

@@ -48,6 +48,7 @@ class Facts:
     attempts: Sequence[Attempt]
     gate: GateRun | None = None
     eligible: int | None = None
+    has_next: bool = False  # the round after it has begun
 
     def stage(self, kind: str) -> Stage | None:
         """The stage of that kind."""
@@ -81,6 +82,7 @@ def findings(facts: Facts) -> list[Finding]:
         *_pending(facts),
         *_stalled(facts),
         *_gate(facts),
+        *_held(facts),
     ]
 
 
@@ -101,6 +103,14 @@ def _failed(facts: Facts) -> Iterator[Finding]:
                 "attempt": attempt.pk if attempt else None,
             },
         )
+
+
+def _held(facts: Facts) -> Iterator[Finding]:
+    """The next round did not begin by itself, because its preflight is red."""
+    round_ = facts.data.round
+    if round_.experiment.hold_reason and not facts.has_next:
+        reason = round_.experiment.hold_reason
+        yield Finding("held", facts={"number": round_.number + 1, "reason": reason})
 
 
 def _unscored(data: RoundData) -> Iterator[Finding]:

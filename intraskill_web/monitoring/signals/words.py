@@ -171,6 +171,15 @@ def _gate(_subject: str, facts: Facts, place: Place) -> Words:
     )
 
 
+def _held(_subject: str, facts: Facts, place: Place) -> Words:
+    return Words(
+        _("Round %(n)d did not begin:") % {"n": facts["number"]},
+        str(facts["reason"]),
+        reverse("monitoring:preflight", args=[place.experiment]),
+        _("Preflight"),
+    )
+
+
 WORDS: Mapping[str, Callable[[str, Facts, Place], Words]] = {
     "stage": _stage,
     "unscored": _unscored,
@@ -182,4 +191,5 @@ WORDS: Mapping[str, Callable[[str, Facts, Place], Words]] = {
     "stalled": _stalled,
     "coverage": _coverage,
     "gate": _gate,
+    "held": _held,
 }

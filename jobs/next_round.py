@@ -1,0 +1,96 @@
+"""Rounds that begin by themselves: only once their preflight is green, else they are held.
+
+A look at what the next round reads takes seconds, so it is never done inside a transaction. A held
+experiment says why, and goes on by itself as soon as the same look finds nothing red any more.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from intraskill_web.core import audit
+from intraskill_web.experiments import flow
+from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.moves import refresh_experiment
+from intraskill_web.monitoring.preflight import run as preflight
+from jobs.transitions import RoundState
+from trainer.errors import InputError
+
+# The worker that ended the last round looks first; only if it died in between others do.
+LEFT_TO_THE_WORKER = timedelta(seconds=20)
+
+
+def begin(experiment: Experiment) -> bool:
+    """Begin the round that is due; False where none is, or where it was held instead."""
+    if not is_due(experiment):
+        return False
+    try:
+        preflight.require_ready(experiment)
+    except InputError as error:
+        _hold(experiment, str(error))
+        return False
+    try:
+        with transaction.atomic():
+            return is_due(experiment) and bool(flow.advance(experiment, into_next_round=True))
+    except IntegrityError:
+        return False  # somebody else was faster
+
+
+def begin_left_over() -> None:
+    """For every experiment whose next round is due or held: look again, beside this process."""
+    waits = Experiment.objects.filter(auto_continue=True, pause_after_stage=False)
+    due = waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason="")
+    for experiment in due:
+        if not experiment.hold_reason and _young(experiment):
+            continue
+        if not is_due(experiment):
+            continue
+        if _costs_nothing(experiment):
+            begin(experiment)
+        else:
+            preflight.kick(
+                preflight.target_of(experiment, preflight.next_round(experiment)),
+                lambda experiment=experiment: begin(experiment),
+            )
+
+
+def is_due(experiment: Experiment) -> bool:
+    """Whether the last round is done and the next shall begin by itself."""
+    experiment.refresh_from_db()
+    if not experiment.auto_continue or experiment.pause_after_stage or experiment.imported:
+        return False
+    last = experiment.rounds.order_by("-number").first()
+    return (
+        last is not None
+        and last.state == RoundState.SUCCEEDED
+        and last.number + 1 < experiment.rounds_planned
+    )
+
+
+def _young(experiment: Experiment) -> bool:
+    return abs(timezone.now() - experiment.updated_at) < LEFT_TO_THE_WORKER
+
+
+def _costs_nothing(experiment: Experiment) -> bool:
+    if not settings.INTRASKILL_PREFLIGHT:
+        return True
+    return preflight.known(experiment, preflight.next_round(experiment)) is not None
+
+
+def _hold(experiment: Experiment, reason: str) -> None:
+    """Stop before the next round, once an onset: the reason stays until the round begins."""
+    with transaction.atomic():
+        free = Experiment.objects.filter(pk=experiment.pk, hold_reason="")
+        if not free.update(hold_reason=reason, updated_at=timezone.now()):
+            return
+        refresh_experiment(experiment)
+        audit.record(
+            "round.hold",
+            experiment=experiment.name,
+            subject=f"round {preflight.next_round(experiment)}",
+            reason=reason,
+        )
