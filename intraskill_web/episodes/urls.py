@@ -2,7 +2,15 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.episodes import behaviour, export, files, replay, saved, views
+from intraskill_web.episodes import (
+    behaviour,
+    export,
+    files,
+    playing_views,
+    replay,
+    saved,
+    views,
+)
 
 app_name = "episodes"
 urlpatterns: list[URLPattern] = [
@@ -13,6 +21,12 @@ urlpatterns: list[URLPattern] = [
     path("episodes/<int:pk>/replay/", replay.replay, name="replay"),
     path("episodes/export.<str:kind>", export.export, name="export"),
     path("episodes/behaviour/", behaviour.behaviour, name="behaviour"),
+    path("episodes/playing/", playing_views.playing_list, name="playing"),
+    path(
+        "episodes/playing/<int:round_pk>/<path:folder>/<str:name>/",
+        playing_views.playing_episode,
+        name="follow",
+    ),
     path("episodes/files/", files.files, name="files"),
     path("episodes/saved/", saved.save, name="save"),
     path("episodes/saved/<int:pk>/forget/", saved.forget, name="forget"),

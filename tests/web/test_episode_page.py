@@ -88,7 +88,7 @@ def test_the_raw_trace_is_the_json_twin(made: Made, viewer_client: Client) -> No
 def test_a_long_episode_is_shown_in_windows_and_a_turn_opens_its_own(
     made: Made, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intraskill_web.episodes.detail.WINDOW", 2)
+    monkeypatch.setattr("intraskill_web.episodes.reading.WINDOW", 2)
     episode = Episode.objects.filter(purpose="bare").order_by("pk")[2]
     text = page(viewer_client, episode)
     assert 'id="t2"' in text and 'id="t3"' not in text

@@ -138,17 +138,16 @@ def read_live(path: Path, episode_id: str | None = None) -> Iterator[dict[str, A
 def _take(found: dict[str, dict[str, Any]], line: bytes) -> None:
     try:
         key, kind, value = orjson.loads(line)
-    except ValueError:  # torn: the writer is not done with it
-        return
-    if kind == "begin":
-        prompt = value["conversation"]
-        value["final"] = {"observation": prompt[-1]["content"] if prompt else ""}
-        found[key] = value
-    elif key in found:
-        trace = found[key]
-        if kind == "turn":
+        if kind == "begin":
+            prompt = value["conversation"]
+            value["final"] = {"observation": prompt[-1]["content"] if prompt else ""}
+            found[key] = value
+        elif kind == "turn":
+            trace = found[key]
             step = {"observation": trace["final"]["observation"], **value["step"]}
             trace["steps"].append(step)
             trace["final"] = {"observation": value["after"]}
         else:
-            found[key] = {**trace, **value}
+            found[key] |= value
+    except (ValueError, TypeError, LookupError):
+        return  # torn: the writer is not done with it; or its beginning was never written

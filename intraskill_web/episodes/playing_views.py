@@ -1,0 +1,167 @@
+"""Looking on: the episodes being played now, and one of them turn by turn to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from intraskill_web.core import live as polling
+from intraskill_web.core.labels import PURPOSES, word
+from intraskill_web.core.twin import page
+from intraskill_web.episodes import playing
+from intraskill_web.episodes.endings import Ending, ending
+from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.reading import reading
+from intraskill_web.episodes.traces import read_trace
+from intraskill_web.experiments.models import Round, Stage
+from jobs.transitions import ACTIVE
+from trainer.errors import InputError
+
+State = Literal["running", "ended", "recorded", "waiting", "stopped"]
+FINAL = ("recorded", "stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An episode of the list."""
+
+    told: playing.Told
+    ending: Ending | None
+    address: str
+    where: str
+
+
+@require_safe
+def playing_list(request: HttpRequest) -> HttpResponse:
+    """Every episode that an engine tells of now."""
+    lines = [_line(told) for told in playing.being_played()]
+    facts = [(line.address, line.told.episode.turns, line.told.running) for line in lines]
+    working = Stage.objects.filter(state__in=ACTIVE).exists()
+    tag = polling.etag(request, facts)
+    unchanged = polling.unchanged(request, tag)
+    if unchanged is not None:
+        return polling.finish(unchanged, tag, active=working)
+    context = {
+        "section": "episodes",
+        "lines": lines,
+        "working": working,
+        "crumbs": [(_("Episodes"), reverse("episodes:list")), (_("Being played"), "")],
+        "etag": tag,
+        "active": working,
+        "polling": polling.is_poll(request),
+    }
+    data = {
+        "playing": [
+            {"url": line.address, "turns": line.told.episode.turns, "running": line.told.running}
+            for line in lines
+        ]
+    }
+    name = "_playing_list.html" if polling.is_poll(request) else "playing_list.html"
+    return polling.finish(
+        page(request, f"episodes/{name}", context, lambda: data), tag, active=working
+    )
+
+
+@require_safe
+def playing_episode(request: HttpRequest, round_pk: int, folder: str, name: str) -> HttpResponse:
+    """An episode that is being played; ``?part=live&from=n`` answers what is new from turn n on.
+
+    The page of a finished one is that of its row.
+    """
+    round_ = get_object_or_404(Round.objects.select_related("experiment"), pk=round_pk)
+    kind = playing.stage_of(folder)
+    if not kind:
+        raise Http404
+    look = _look(round_, folder, name, kind)
+    poll = polling.is_poll(request)
+    if look.row is not None and not poll:
+        return redirect("episodes:detail", pk=look.row.pk)
+    first = _from(request)
+    facts = (look.state, look.row and look.row.pk, playing.stamp(round_, folder), first)
+    tag = polling.etag(request, facts)
+    active = look.state not in FINAL
+    unchanged = polling.unchanged(request, tag)
+    if unchanged is not None:
+        return polling.finish(unchanged, tag, active=active)
+    if poll:
+        answer = render(request, "episodes/_playing_news.html", look.context(first))
+    else:
+        data = {"state": look.state, "trace": look.trace}
+        answer = page(request, "episodes/playing.html", look.context(0), lambda: data)
+    return polling.finish(answer, tag, active=active)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What can be seen of an episode now; ``row`` once it is recorded and not played again."""
+
+    episode: Episode
+    trace: dict[str, Any]
+    row: Episode | None
+    state: State
+
+    def context(self, first: int) -> dict[str, Any]:
+        """Turns from ``first`` on, or (0) the last window of them."""
+        context = reading(self.episode, self.trace, turn=first or max(1, self.episode.turns))
+        for name in ("turns", "outline"):
+            context[name] = [turn for turn in context[name] if turn.index >= first]
+        over = self.state in ("ended", "recorded")
+        return context | {
+            "section": "episodes",
+            "state": self.state,
+            "row": self.row,
+            "ending": ending(self.episode) if over else None,
+            "crumbs": [
+                (_("Episodes"), reverse("episodes:list")),
+                (_("Being played"), reverse("episodes:playing")),
+                (self.episode.episode_id, ""),
+            ],
+        }
+
+
+def _look(round_: Round, folder: str, name: str, kind: str) -> Look:
+    """The live file before the row while it is played, the row as soon as that is over."""
+    told = playing.told_of(round_, folder, name)
+    row = None if told and told.running else playing.recorded(round_, folder, name)
+    works = Stage.objects.filter(round=round_, kind=kind, state__in=ACTIVE).exists()
+    if row is not None:
+        row.experiment = round_.experiment
+        return Look(row, told.trace if told else _trace(row), row, "recorded")
+    if told is None:
+        unknown = Episode(experiment=round_.experiment, episode_id=name)
+        return Look(unknown, {}, None, "waiting" if works else "stopped")
+    state: State = "running" if told.running else "ended"
+    return Look(told.episode, told.trace, None, state if works else "stopped")
+
+
+def _trace(row: Episode) -> dict[str, Any]:
+    """The recorded trace without the private goal; nothing when it cannot be read."""
+    try:
+        trace = read_trace(row)
+    except InputError:
+        return {}
+    if isinstance(trace.get("final"), dict):
+        trace["final"].pop("goal", None)
+    return trace
+
+
+def _from(request: HttpRequest) -> int:
+    text = request.GET.get("from", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+
+
+def _line(told: playing.Told) -> Line:
+    episode = told.episode
+    return Line(
+        told,
+        None if told.running else ending(episode),
+        reverse("episodes:follow", args=[told.round.pk, told.folder, episode.episode_id]),
+        _("%(name)s, round %(n)s") % {"name": episode.experiment.name, "n": told.round.number}
+        + f", {word(PURPOSES, episode.purpose)}",
+    )
