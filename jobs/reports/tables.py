@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainer.analysis import Analysis, Material
-from trainer.analysis.schema import Arm, Contrast, Table
+from trainer.analysis.schema_outcomes import Arm, Contrast
+from trainer.analysis.schema_values import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import Bank, Candidate, Chunk, Coefficient
+from trainer.analysis.schema_rounds import Bank, Candidate, Chunk, Coefficient
 from trainer.gate.pool import load_pool
 from trainer.skills.bank import load_bank
 from trainer.skills.curriculum import build_curriculum, load_curriculum

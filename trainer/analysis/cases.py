@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from trainer.analysis.behaviour import METRICS, Behaviour
 from trainer.analysis.cohorts import Population
-from trainer.analysis.schema import Case, CaseSide
+from trainer.analysis.schema_outcomes import Case, CaseSide
 
 RULES = (
     "largest_step_reduction_both_success",

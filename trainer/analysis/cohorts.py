@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.analysis.behaviour import METRICS, PHASES, Behaviour
-from trainer.analysis.schema import BehaviourPair, Cohort, Described, Difference
+from trainer.analysis.schema_outcomes import BehaviourPair, Cohort
+from trainer.analysis.schema_values import Described, Difference
 from trainer.compare.bootstrap import Array
 from trainer.compare.report import mean
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.analysis.parallel import in_order
-from trainer.analysis.schema import Arm, Contrast, Difference, Figure, Test
+from trainer.analysis.schema_outcomes import Arm, Contrast, Test
+from trainer.analysis.schema_values import Difference, Figure
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.report import PRIMARY, compare
 

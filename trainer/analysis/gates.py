@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from trainer.analysis.contrasts import summary_figures
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import Coefficient, Figure, Gate
+from trainer.analysis.schema_rounds import Coefficient, Gate
+from trainer.analysis.schema_values import Figure
 from trainer.compare.bootstrap import published_interval
 from trainer.gate.assignment import assignment_document, design_matrix, draw_assignments
 from trainer.gate.pool import load_pool

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.analysis.schema import Described, Table, UpdateSummary
+from trainer.analysis.schema_outcomes import UpdateSummary
+from trainer.analysis.schema_values import Described, Table
 from trainer.compare.report import mean
 
 KEYS = ("update", "step", "round", "part")

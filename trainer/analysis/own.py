@@ -15,17 +15,9 @@ from trainer.analysis.material import Material
 from trainer.analysis.own_tests import Evaluations, evaluation_folders, own_tests
 from trainer.analysis.own_traces import read_all, training_population
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import (
-    SCHEMA,
-    Analysis,
-    Bank,
-    Candidate,
-    Coefficient,
-    Figure,
-    Gate,
-    Round,
-    Table,
-)
+from trainer.analysis.schema import SCHEMA, Analysis
+from trainer.analysis.schema_rounds import Bank, Candidate, Coefficient, Gate, Round
+from trainer.analysis.schema_values import Figure, Table
 
 Json = Mapping[str, Any]
 # Of the experiment's settings only these are part of the document: the others name places.

@@ -13,7 +13,8 @@ from trainer.analysis.cohorts import Population
 from trainer.analysis.contrasts import summary_figures, test_of
 from trainer.analysis.own_traces import Traces, named, population
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import Arm, Bank, Test
+from trainer.analysis.schema_outcomes import Arm, Test
+from trainer.analysis.schema_rounds import Bank
 from trainer.compare.outcomes import Arm as Values
 
 CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")

@@ -25,17 +25,9 @@ from trainer.analysis.material import Material
 from trainer.analysis.published_facts import cases_on_record, facts_of, settings_of
 from trainer.analysis.published_tests import published_tests
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import (
-    SCHEMA,
-    Analysis,
-    Bank,
-    Candidate,
-    Coefficient,
-    Figure,
-    Gate,
-    Round,
-    Table,
-)
+from trainer.analysis.schema import SCHEMA, Analysis
+from trainer.analysis.schema_rounds import Bank, Candidate, Coefficient, Gate, Round
+from trainer.analysis.schema_values import Figure, Table
 
 Json = Mapping[str, Any]
 ANALYSIS = "artifacts/analysis"

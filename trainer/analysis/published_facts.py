@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import Case, CaseSide, Figure
+from trainer.analysis.schema_outcomes import Case, CaseSide
+from trainer.analysis.schema_values import Figure
 
 Json = Mapping[str, Any]
 ANALYSIS = "artifacts/analysis"

@@ -8,7 +8,8 @@ from typing import Any
 
 from trainer.analysis.contrasts import recorded, summary_figures, test_of
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema import Arm, Contrast, Figure, Test
+from trainer.analysis.schema_outcomes import Arm, Contrast, Test
+from trainer.analysis.schema_values import Figure
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.outcomes import arms_of_file
 from trainer.files import read_json

@@ -18,7 +18,8 @@ from scipy import stats
 
 from trainer.analysis.contrasts import contrast, on_shared_tasks
 from trainer.analysis.material import Material
-from trainer.analysis.schema import Contrast, Figure, Interval, Record
+from trainer.analysis.schema_outcomes import Contrast
+from trainer.analysis.schema_values import Figure, Interval, Record
 from trainer.canonical import fingerprint
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.paired import holm

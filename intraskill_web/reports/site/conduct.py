@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
+from intraskill_web.reports.site.arms import difference_columns, difference_row
 from intraskill_web.reports.site.blocks import (
     Block,
     Chapter,
@@ -18,9 +19,9 @@ from intraskill_web.reports.site.blocks import (
     Text,
 )
 from intraskill_web.reports.site.inputs import Inputs
-from intraskill_web.reports.site.results import difference_columns, difference_row
 from intraskill_web.reports.site.words import ACTIONS, CASES, METRICS, OUTCOMES, PHASES
-from trainer.analysis.schema import Analysis, BehaviourPair, Case, CaseSide
+from trainer.analysis.schema import Analysis
+from trainer.analysis.schema_outcomes import BehaviourPair, Case, CaseSide
 
 EXPLORED = ("model_steps", "tokens_per_turn", "generated_tokens", "searches", "unique_products",
             "product_revisits", "backtracks", "pagination", "option_changes", "invalid_actions",

@@ -20,7 +20,7 @@ from intraskill_web.reports.site.blocks import (
     TableCard,
 )
 from intraskill_web.reports.site.inputs import Inputs
-from trainer.analysis.schema import Coefficient, Gate
+from trainer.analysis.schema_rounds import Coefficient, Gate
 
 
 def evolution(inputs: Inputs) -> Chapter:

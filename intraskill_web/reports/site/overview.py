@@ -32,7 +32,8 @@ from intraskill_web.reports.site.curves import SCRIPTS as PLOT_SCRIPTS
 from intraskill_web.reports.site.curves import curves_plot
 from intraskill_web.reports.site.inputs import Inputs
 from intraskill_web.reports.site.words import CONDITIONS
-from trainer.analysis.schema import Arm, Figure, Test
+from trainer.analysis.schema_outcomes import Arm, Test
+from trainer.analysis.schema_values import Figure
 
 COUNTS = ("generated_episodes", "all_wrong_groups", "eligible_cards", "candidates")
 

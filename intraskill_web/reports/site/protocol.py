@@ -10,7 +10,7 @@ from intraskill_web.reports.site.blocks import Block, Chapter, Section, TableCar
 from intraskill_web.reports.site.inputs import Inputs
 from intraskill_web.reports.site.method import flat
 from intraskill_web.reports.site.words import FUNNEL
-from trainer.analysis.schema import Figure
+from trainer.analysis.schema_values import Figure
 
 FACTS = (
     "cold_start_trajectories", "cold_start_successes", "cold_start_failures", "cold_start_cards",

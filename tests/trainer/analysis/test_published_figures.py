@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer.analysis import Analysis, read_run
-from trainer.analysis.schema import Contrast
+from trainer.analysis.schema_outcomes import Contrast
 from trainer.errors import InputError
 from trainer.files import write_json
 
