@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from django.db import connection
-
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.models import Episode
@@ -62,16 +61,13 @@ def counted(filter_: EpisodeFilter) -> Counted:
     certain = not filter_.words or filter_.words.certain
     if filter_.errors:
         return Counted(0, capped=False, facets={})
-    rows = Order().rows(filter_.apply(Episode.objects.all()), None)
-    sql, parameters = rows.values_list(*FACETS.values())[:FACET_LIMIT].query.sql_with_params()
+    columns = Episode.objects.values_list(*FACETS.values())
     try:
         with limited(COUNT_SECONDS):
-            with connection.cursor() as cursor:
-                cursor.execute(sql, parameters)
-                values = cursor.fetchall()
+            values = take(filter_, columns, Order(), wanted=FACET_LIMIT)
             count = len(values)
             if count == FACET_LIMIT:
-                count = rows.order_by()[: COUNT_LIMIT + 1].count()
+                count = filter_.apply(Episode.objects.all()).order_by()[: COUNT_LIMIT + 1].count()
     except TooSlow:
         return Counted(0, capped=True, facets={}, certain=certain, known=False)
     return Counted(

@@ -19,6 +19,7 @@ from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.twin import Encoder, safe_cell
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.list_data import columns, episode_data
 from intraskill_web.episodes.models import Episode
@@ -52,11 +53,11 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
 
 def _pieces(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any]]]:
     """The rows of the list as data, some at a time, in its order."""
-    rows = filter_.apply(Episode.objects.select_related("experiment", "round"))
+    rows = Episode.objects.select_related("experiment", "round")
     words = filter_.words
     key: Key | None = None
     while True:
-        piece = list(order.rows(rows, key)[:PIECE])
+        piece = take(filter_, rows, order, key, wanted=PIECE)
         yield [episode_data(e) for e in piece if not words or hit_in(e, words) is not None]
         if len(piece) < PIECE:
             return

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from django.db import connection
 from django.db.models import CharField, QuerySet
 from django.db.models.functions import Cast
 from django.http import QueryDict
 
+from intraskill_web.episodes import postings  # noqa: F401 registers its lookup
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS, FilterError
 from intraskill_web.episodes.terms import Terms
@@ -48,22 +51,45 @@ class EpisodeFilter:
                 errors.append(str(error))
         return cls(values, errors)
 
-    def apply(self, rows: QuerySet[Episode], *, leave_out: str = "") -> QuerySet[Episode]:
+    def apply(
+        self,
+        rows: QuerySet[Episode, Any],
+        *,
+        leave_out: str = "",
+        terms: bool = True,
+        walk: bool = False,
+    ) -> QuerySet[Episode, Any]:
         """``rows`` that match, and of the text those that may match.
 
-        Nothing at all when a parameter is not understood.
+        Nothing at all when a parameter is not understood. Without ``terms`` the index is not asked;
+        with ``walk`` SQLite looks for no range in an index.
         """
         if self.errors:
             return rows.none()
         wanted = {k: v for k, v in self.values.items() if k != leave_out}
         if "without" in wanted:
             rows = rows.alias(skill_text=Cast("skill_ids", CharField()))
-        # One question to the index: FTS5 answers no second one in the same statement.
-        terms = Terms()
         for key, value in wanted.items():
-            rows = rows.filter(PARAMETERS[key].parse(value))
-            terms += PARAMETERS[key].mark(value)
-        return rows.filter(search__terms__has_terms=terms) if terms else rows
+            rows = rows.filter(PARAMETERS[key].parse(value, walk=walk))
+        asked = self.terms(leave_out=leave_out)
+        if not (terms and asked):
+            return rows
+        if connection.vendor == "postgresql":
+            return rows.filter(pk__has_postings=asked)
+        return rows.filter(search__terms__has_terms=asked)
+
+    def terms(self, *, leave_out: str = "") -> Terms:
+        """One question to the index: FTS5 answers no second one in the same statement."""
+        asked = Terms()
+        for key, value in self.values.items():
+            if key != leave_out:
+                asked += PARAMETERS[key].mark(value)
+        return asked
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether a value is a range of a column."""
+        return any(PARAMETERS[key].walk is not None for key in self.values)
 
     @property
     def words(self) -> Words:

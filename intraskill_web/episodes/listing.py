@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import prefetch_related_objects
 
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
@@ -43,13 +44,13 @@ def list_page(
     after: Key | None = None,
 ) -> ListPage:
     """The page behind ``before``, or in front of ``after``, or the first."""
-    rows = filter_.apply(Episode.objects.defer("behaviour"))
+    rows = Episode.objects.defer("behaviour")
     back = after is not None
     key = after or before
     if filter_.words and not filter_.errors:
-        found = search(rows, filter_.words, order, wanted=PAGE + 1, key=key, back=back)
+        found = search(filter_, rows, order, wanted=PAGE + 1, key=key, back=back)
     else:
-        found = Found(list(order.rows(rows, key, back=back)[: PAGE + 1]))
+        found = Found(take(filter_, rows, order, key, wanted=PAGE + 1, back=back))
     taken, more = found.rows[:PAGE], len(found.rows) > PAGE or found.stopped is not None
     prefetch_related_objects(taken, "experiment", "round")  # few, where a join makes one a row
     if back:

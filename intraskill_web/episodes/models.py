@@ -106,7 +106,8 @@ class Episode(models.Model):
             models.Index(fields=["treatment_mode", "id"], name="episode_treatment"),
             models.Index(fields=["category", "id"], name="episode_category"),
             models.Index(fields=["checkpoint", "id"], name="episode_checkpoint"),
-            # lists ordered by a column
+            # lists ordered by a column; most failures lie behind half of all rewards
+            models.Index(fields=["outcome", "reward", "id"], name="episode_outcome_reward"),
             *(
                 models.Index(fields=[name, "id"], name=f"episode_by_{name}")
                 for name in ("reward", "turns", "tokens", "protocol_errors", "invalid_actions")
@@ -125,10 +126,10 @@ class Episode(models.Model):
 
 
 class SearchRow(models.Model):
-    """The index terms of an episode: an FTS5 table on SQLite, a ``tsvector`` on PostgreSQL.
+    """The index terms of an episode on SQLite: an FTS5 table (PostgreSQL: ``postings.py``).
 
     Made by the migration, filled by ``publish.py``, asked with the lookup ``has_terms``
-    (``terms.py``). On SQLite the column of the same name as the table is how FTS5 is asked.
+    (``terms.py``). The column of the same name as the table is how FTS5 is asked.
     """
 
     episode = models.OneToOneField(
@@ -208,9 +209,10 @@ class Replay(models.Model):
         "succeeded": _("succeeded"),
         "failed": _("failed"),
     }
+    SERVED = "served:"  # in front of the name of a served model (served.py)
     episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="replays")
     skill_ids = models.JSONField(default=list)  # shown, in the order of the bank
-    checkpoint = models.CharField(max_length=200)  # folder, relative to the experiment's
+    checkpoint = models.CharField(max_length=200)  # folder in the experiment's, or served:<name>
     n = models.PositiveSmallIntegerField()
     state = models.CharField(max_length=12, choices=list(STATES.items()), default="requested")
     error = models.CharField(max_length=500, blank=True)
@@ -233,6 +235,12 @@ class Replay(models.Model):
     def folder(self) -> Path:
         """Where its files are."""
         return Path(settings.INTRASKILL_HOME) / "replays" / str(self.pk)
+
+    @property
+    def served(self) -> str:
+        """The name of the served model that plays; empty for a checkpoint of the run."""
+        name = self.checkpoint
+        return name.removeprefix(self.SERVED) if name.startswith(self.SERVED) else ""
 
 
 class SavedSearch(models.Model):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.counting import COUNT_LIMIT, COUNT_SECONDS
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
@@ -32,22 +33,23 @@ def neighbours(filter_: EpisodeFilter, order: Order, episode: Episode) -> Neighb
         order = Order()
     key = order.key(episode)
     if filter_.words and not filter_.errors:
-        found = filter_.apply(Episode.objects.select_related("experiment"))
-        words = filter_.words
-        ahead = search(found, words, order, wanted=1, key=key, back=True).rows
-        behind = search(found, words, order, wanted=1, key=key).rows
+        rows = Episode.objects.select_related("experiment")
+        ahead = search(filter_, rows, order, wanted=1, key=key, back=True).rows
+        behind = search(filter_, rows, order, wanted=1, key=key).rows
         return Neighbours(_pk(ahead), _pk(behind), None, 0, capped=False)
-    found = filter_.apply(Episode.objects.all())
-    before, after = order.rows(found, key, back=True), order.rows(found, key)
+    ids = Episode.objects.values_list("pk", flat=True)
+    found = filter_.apply(ids)
+    previous = following = None
     try:
         with limited(COUNT_SECONDS):
-            previous, following = (
-                rows.values_list("pk", flat=True).first() for rows in (before, after)
-            )
+            previous = next(iter(take(filter_, ids, order, key, wanted=1, back=True)), None)
+            following = next(iter(take(filter_, ids, order, key, wanted=1)), None)
+        with limited(COUNT_SECONDS):
+            before, after = order.rows(found, key, back=True), order.rows(found, key)
             place = before.order_by()[:COUNT_LIMIT].count() + 1
             count = place + after.order_by()[:COUNT_LIMIT].count()
     except TooSlow:
-        return Neighbours(None, None, None, 0, capped=True)
+        return Neighbours(previous, following, None, 0, capped=True)
     return Neighbours(
         previous=previous,
         following=following,

@@ -69,8 +69,8 @@ class Order:
         return Key(episode.pk, float(getattr(episode, self.column)))
 
     def rows(
-        self, found: QuerySet[Episode], key: Key | None, *, back: bool = False
-    ) -> QuerySet[Episode]:
+        self, found: QuerySet[Episode, Any], key: Key | None, *, back: bool = False
+    ) -> QuerySet[Episode, Any]:
         """``found`` in this order behind ``key``; with ``back`` in the other order before it."""
         up = self.ascending != back
         side, sign = ("gt", "") if up else ("lt", "-")
@@ -94,7 +94,7 @@ class Order:
         return "" if self.ascending else column
 
 
-def _id(found: QuerySet[Episode]) -> str:
+def _id(found: QuerySet[Episode, Any]) -> str:
     """The id to order by: the index's own where it is asked, so that SQLite reads it backwards.
 
     By the other, equal one it would take every match and sort.

@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import FloatField, IntegerField, Lookup, Q
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
@@ -22,6 +22,11 @@ from intraskill_web.episodes.terms import Terms
 from intraskill_web.episodes.words import Words
 from trainer.analysis.behaviour import METRICS
 from trainer.shop.types import REWARD_PARTS
+
+if TYPE_CHECKING:
+    AnyLookup = Lookup[Any]
+else:
+    AnyLookup = Lookup
 
 CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
 RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
@@ -46,12 +51,13 @@ class Parameter:
     build: Build
     words: Mapping[str, Any] | None = None
     terms: Mark | None = None  # what the index row must have, instead of a condition on the row
+    walk: Build | None = None  # the condition of a range, for which SQLite takes no index
 
     def show(self, value: str) -> str:
         """The value as the chip says it."""
         return value if self.words is None else str(self.words.get(value, value))
 
-    def parse(self, value: str) -> Q:
+    def parse(self, value: str, *, walk: bool = False) -> Q:
         """The condition. Raises FilterError."""
         if self.words is not None and value not in self.words:
             allowed = ", ".join(self.words)
@@ -59,7 +65,7 @@ class Parameter:
                 gettext("%(name)s: %(value)s is not one of %(allowed)s")
                 % {"name": self.name, "value": value[:80], "allowed": allowed}
             )
-        return self.build(value)
+        return self.walk(value) if walk and self.walk else self.build(value)
 
     def mark(self, value: str) -> Terms:
         """What the index row must have. Raises FilterError."""
@@ -79,7 +85,35 @@ def _integer(field_name: str) -> Build:
     return build
 
 
-def _range(field_name: str) -> Build:
+class _Walk(AnyLookup):
+    """A comparison in whose way SQLite does not look for an index."""
+
+    prepare_rhs = False
+    operator = ""
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        left, parameters = self.process_lhs(compiler, connection)
+        return f"+{left} {self.operator} %s", (*parameters, self.rhs)
+
+
+class WalkFrom(_Walk):
+    """``reward__walk_gte=0.5``."""
+
+    lookup_name, operator = "walk_gte", ">="
+
+
+class WalkTo(_Walk):
+    """``reward__walk_lte=0.5``."""
+
+    lookup_name, operator = "walk_lte", "<="
+
+
+for _kind in (FloatField, IntegerField):
+    _kind.register_lookup(WalkFrom)
+    _kind.register_lookup(WalkTo)
+
+
+def _range(field_name: str, walk: str = "") -> Build:
     """``a``, ``a..b``, ``a..`` or ``..b``, ends included."""
 
     def build(value: str) -> Q:
@@ -92,18 +126,25 @@ def _range(field_name: str) -> Build:
             return Q(**{field_name: float(value)})
         condition = Q()
         if match.group(1):
-            condition &= Q(**{f"{field_name}__gte": float(match.group(1))})
+            condition &= Q(**{f"{field_name}__{walk}gte": float(match.group(1))})
         if match.group(2):
-            condition &= Q(**{f"{field_name}__lte": float(match.group(2))})
+            condition &= Q(**{f"{field_name}__{walk}lte": float(match.group(2))})
         return condition
 
     return build
 
 
-def _at_least(field_name: str) -> Build:
+def _at_least(field_name: str, walk: str = "") -> Build:
     """A plain number means that many or more; a range means what it says."""
-    exact = _range(field_name)
+    exact = _range(field_name, walk)
     return lambda value: exact(f"{value}.." if value.isdigit() else value)
+
+
+def _ranged(
+    key: str, name: str | Promise, field_name: str, build: Callable[..., Build] = _range
+) -> Parameter:
+    """A parameter of a column that has an index, which a range may take or leave."""
+    return Parameter(key, name, build(field_name), walk=build(field_name, "walk_"))
 
 
 def _no_condition(value: str) -> Q:
@@ -177,13 +218,13 @@ _LIST = [
     Parameter("outcome", _("outcome"), lambda value: OUTCOME_CONDITIONS[value], OUTCOMES),
     Parameter("termination", _("ended by"), _equals("termination"), labels.TERMINATIONS),
     Parameter("triage", _("triage"), _equals("triage"), labels.TRIAGE),
-    Parameter("reward", _("reward"), _range("reward")),
+    _ranged("reward", _("reward"), "reward"),
     *(Parameter(part, part, _range(part)) for part in REWARD_PARTS),
     Parameter("advantage", _("advantage"), _range("advantage")),
-    Parameter("turns", _("turns"), _range("turns")),
-    Parameter("tokens", _("tokens"), _range("tokens")),
-    Parameter("errors", _("protocol errors"), _at_least("protocol_errors")),
-    Parameter("invalid", _("invalid actions"), _at_least("invalid_actions")),
+    _ranged("turns", _("turns"), "turns"),
+    _ranged("tokens", _("tokens"), "tokens"),
+    _ranged("errors", _("protocol errors"), "protocol_errors", _at_least),
+    _ranged("invalid", _("invalid actions"), "invalid_actions", _at_least),
     Parameter("behaviour", _("behaviour"), _behaviour),
     Parameter("category", _("category"), _equals("category")),
     Parameter("persona", _("persona"), _no_condition, terms=_persona),

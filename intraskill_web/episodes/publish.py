@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from intraskill_web.episodes import bodies
+from intraskill_web.episodes import bodies, postings
 from intraskill_web.episodes.models import Episode, SearchRow
 from intraskill_web.episodes.prepare import Prepared
 
@@ -35,22 +35,15 @@ def publish(prepared: Sequence[Prepared], shared: Mapping[str, Any]) -> None:
         with connection.cursor() as cursor:
             _insert(cursor, rows)
             index = [(first + i, entry.terms) for i, entry in enumerate(prepared)]
-            if connection.vendor == "sqlite":
-                cursor.executemany(f"INSERT INTO {SEARCH}(rowid, terms) VALUES (%s, %s)", index)
+            if connection.vendor == "postgresql":
+                postings.write(cursor, index)
             else:
-                cursor.executemany(
-                    f"INSERT INTO {SEARCH}(rowid, episodes_search)"
-                    " VALUES (%s, array_to_tsvector(string_to_array(%s, ' ')))",
-                    index,
-                )
+                cursor.executemany(f"INSERT INTO {SEARCH}(rowid, terms) VALUES (%s, %s)", index)
 
 
 def remove(experiment_id: int, path: str) -> int:
     """Delete the rows of a file; returns how many."""
-    rows = Episode.objects.filter(experiment_id=experiment_id, path=path)
-    if connection.vendor == "postgresql":
-        SearchRow.objects.filter(episode__in=rows).delete()
-    return rows.delete()[0]
+    return Episode.objects.filter(experiment_id=experiment_id, path=path).delete()[0]
 
 
 def optimise() -> None:

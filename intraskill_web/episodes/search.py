@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.content import sayings
+from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
@@ -36,8 +38,8 @@ class Found:
 
 
 def search(
-    candidates: QuerySet[Episode],
-    words: Words,
+    filter_: EpisodeFilter,
+    rows: QuerySet[Episode],
     order: Order,
     *,
     wanted: int,
@@ -45,12 +47,13 @@ def search(
     back: bool = False,
     seconds: float = SECONDS,
 ) -> Found:
-    """The first ``wanted`` candidates behind ``key`` that hold all words."""
+    """The first ``wanted`` of ``rows`` behind ``key`` that match and hold all words."""
+    words = filter_.words
     end = time.monotonic() + seconds
     found = Found()
     try:
         first = wanted if words.certain else max(wanted, FIRST_BATCH)
-        for episode in _batches(candidates, order, key, back, end=end, size=first):
+        for episode in _batches(filter_, rows, order, key, back, end=end, size=first):
             hit = hit_in(episode, words)
             if hit is not None:
                 found.rows.append(episode)
@@ -76,7 +79,8 @@ def hit_in(episode: Episode, words: Words) -> Hit | None:
 
 
 def _batches(
-    candidates: QuerySet[Episode],
+    filter_: EpisodeFilter,
+    rows: QuerySet[Episode],
     order: Order,
     key: Key | None,
     back: bool,
@@ -86,7 +90,7 @@ def _batches(
 ) -> Iterator[Episode]:
     while True:
         with limited(max(0.02, end - time.monotonic())):
-            batch = list(order.rows(candidates, key, back=back)[:size])
+            batch = take(filter_, rows, order, key, wanted=size, back=back)
         yield from batch
         if len(batch) < size:
             return

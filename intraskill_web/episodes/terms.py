@@ -1,6 +1,6 @@
-"""The lookup ``has_terms``: episodes whose index row has all given terms, on both databases.
+"""What an index row must have, and the lookup that asks FTS5 for it (PostgreSQL: ``postings.py``).
 
-A value is ``Terms(all_of, none_of)``. Rows of bodies beyond the limits of the index carry one mark
+Rows of bodies beyond the limits of the index carry one mark
 instead of text terms, so they stay candidates for every text.
 """
 
@@ -42,21 +42,16 @@ class HasTerms(AnyLookup):
 
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} MATCH %s", [*parameters, _expression(self.rhs, '"{}"', " AND ", " OR ")]
-
-    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        left, parameters = self.process_lhs(compiler, connection)
-        expression = _expression(self.rhs, "'{}'", " & ", " | ")
-        return f"{left} @@ %s::tsquery", [*parameters, expression]
+        return f"{left} MATCH %s", [*parameters, _expression(self.rhs)]
 
 
-def _expression(terms: Terms, quote: str, conjunction: str, disjunction: str) -> str:
-    """The query in the syntax of FTS5 or tsquery. Terms are word characters and the mark only."""
+def _expression(terms: Terms) -> str:
+    """The query in the syntax of FTS5. Terms are word characters and the mark only."""
     for term in (*terms.text, *terms.marks):
         if not term.removeprefix(MARK).isalnum():
             raise ValueError(f"not an index term: {term!r}")
-    parts = [quote.format(term) for term in terms.marks]
+    parts = [f'"{term}"' for term in terms.marks]
     if terms.text:
-        text = conjunction.join(quote.format(term) for term in terms.text)
-        parts.append(f"(({text}){disjunction}{quote.format(TOO_BIG)})")
-    return conjunction.join(parts)
+        text = " AND ".join(f'"{term}"' for term in terms.text)
+        parts.append(f'(({text}) OR "{TOO_BIG}")')
+    return " AND ".join(parts)

@@ -272,7 +272,7 @@ def test_the_newest_page_knows_what_is_newer_and_older_pages_do_not_ask(
 @pytest.mark.parametrize("back", [False, True])
 def test_the_index_is_read_from_the_newest_and_nothing_is_sorted(db: None, back: bool) -> None:
     if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL chooses between its indexes by itself")
+        pytest.skip("PostgreSQL is asked for ids first")
     found = Episode.objects.filter(search__terms__has_terms=Terms(text=("水杯",)))
     sql, parameters = Order().rows(found, Key(9), back=back)[:50].query.sql_with_params()
     with connection.cursor() as cursor:

@@ -12,6 +12,7 @@ from typing import Any
 from django.urls import reverse
 
 from intraskill_web.core.commands import JsonCommand, experiment_named
+from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.counting import COUNT_LIMIT, counted
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.models import Episode
@@ -47,16 +48,16 @@ class Command(JsonCommand):
         filter_ = EpisodeFilter.of(query)
         if filter_.errors:
             raise InputError("; ".join(filter_.errors), field="query", value=options["query"])
-        found = filter_.apply(Episode.objects.select_related("experiment"))
+        every = Episode.objects.select_related("experiment")
         counting = counted(filter_)
         total, hits = counting.count + counting.capped, {}
         if filter_.words:
-            looked = search(found, filter_.words, Order(), wanted=limit + 1, seconds=SECONDS)
+            looked = search(filter_, every, Order(), wanted=limit + 1, seconds=SECONDS)
             rows, hits = looked.rows[:limit], looked.hits
             if len(looked.rows) <= limit and looked.stopped is None:
                 total = len(looked.rows)
         else:
-            rows = list(found.order_by("-pk")[:limit])
+            rows = take(filter_, every, Order(), wanted=limit)
         self.emit(
             {
                 "total": min(total, COUNT_LIMIT),

@@ -1,0 +1,64 @@
+"""The first episodes of a filter in an order, by the way that suits the database.
+
+PostgreSQL is asked for ids by their terms, a few at a time, because its planner cannot know how
+rare they are together. SQLite walks from the newest on where a range is asked for, because its
+planner would take the whole range and sort it; where that meets too little, it sorts after all.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from intraskill_web.episodes import postings
+from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.order import Key, Order
+
+WALK_SECONDS = 0.05
+MOST_IDS = 2_000  # in one statement
+
+
+def take(
+    filter_: EpisodeFilter,
+    rows: QuerySet[Episode, Any],
+    order: Order,
+    key: Key | None = None,
+    *,
+    wanted: int,
+    back: bool = False,
+) -> list[Any]:
+    """The first ``wanted`` of ``rows`` that match, behind ``key``, of the text those that may."""
+    if filter_.errors:
+        return []
+    if not order.column:
+        if connection.vendor == "postgresql" and (terms := filter_.terms()):
+            found = postings.ids(terms, key.pk if key else None, back=back)
+            return _by_ids(filter_.apply(rows, terms=False), found, order, wanted, back=back)
+        if connection.vendor == "sqlite" and filter_.has_ranges:
+            try:
+                with limited(WALK_SECONDS):
+                    walked = filter_.apply(rows, walk=True)
+                    return list(order.rows(walked, key, back=back)[:wanted])
+            except TooSlow:
+                pass
+    return list(order.rows(filter_.apply(rows), key, back=back)[:wanted])
+
+
+def _by_ids(
+    rows: QuerySet[Episode, Any], found: Any, order: Order, wanted: int, *, back: bool
+) -> list[Any]:
+    taken: list[Any] = []
+    size = wanted
+    while len(taken) < wanted:
+        some = list(islice(found, min(size, MOST_IDS)))
+        if not some:
+            break
+        chosen = order.rows(rows.filter(pk__in=some), None, back=back)
+        taken += chosen[: wanted - len(taken)]
+        size *= 4
+    return taken
