@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -23,53 +21,17 @@ from intraskill_web.episodes.detail import own_list
 from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.episodes.models import Episode, Replay
+from intraskill_web.episodes.replay_outcomes import Distribution, changes, original
+from intraskill_web.episodes.served import served_models
 from intraskill_web.skills.models import Curriculum, SkillVersionChunk
 from jobs import queue
+from trainer.errors import InputError
 
 RUN_REPLAY = "jobs.episodes.replay.run_replay"
 MOST = 64
 USUAL = 16
 SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """The outcomes of a treatment on this task."""
-
-    n: int
-    scored: int
-    success: int
-    mean: float | None
-    turns: float | None
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, outcomes: list[dict[str, Any]]) -> Distribution:
-        """Success with its 95 % Wilson interval over the scored ones."""
-        scored = [o for o in outcomes if o["reward"] is not None]
-        won = sum(bool(o["success"]) for o in scored)
-        low, high = wilson(won, len(scored))
-        return cls(
-            n=len(outcomes),
-            scored=len(scored),
-            success=won,
-            mean=fmean(o["reward"] for o in scored) if scored else None,
-            turns=fmean(o["turns"] for o in scored) if scored else None,
-            low=low,
-            high=high,
-        )
-
-
-def wilson(won: int, n: int) -> tuple[float | None, float | None]:
-    """The 95 % score interval of a share (Wilson 1927); nothing for n = 0."""
-    if not n:
-        return None, None
-    z = 1.959964
-    share = won / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * ((share * (1 - share) + z * z / (4 * n)) / n) ** 0.5 / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
+SERVED = Replay.SERVED
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -77,7 +39,8 @@ def replay(request: HttpRequest, pk: int) -> HttpResponse:
     """The form and the replays so far; POST asks for one."""
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
     bank = _bank(episode)
-    checkpoints = _checkpoints(episode)
+    servers, problem = _servers()
+    checkpoints = [*_checkpoints(episode), *servers]
     why = _why_not(episode, checkpoints)
     may = may_operate(request.user)
     errors: list[str] = []
@@ -99,10 +62,11 @@ def replay(request: HttpRequest, pk: int) -> HttpResponse:
         "checkpoints": checkpoints,
         "usual": USUAL,
         "most": MOST,
+        "problem": problem,
         "why": why or ("" if may else _("Only operators may start a replay.")),
         "errors": [*errors, why] if errors and why else errors,
-        "replays": [(row, Distribution.of(row.outcomes), _changes(episode, row)) for row in rows],
-        "original": Distribution.of([_outcome(e) for e in _like(episode)]),
+        "replays": [(row, Distribution.of(row.outcomes), changes(episode, row)) for row in rows],
+        "original": original(episode),
         "original_href": episodes_url(**own_list(episode), task=episode.task_id),
         "states": Replay.STATES,
     }
@@ -191,6 +155,8 @@ def _checkpoints(episode: Episode) -> list[tuple[str, str]]:
     """Folder and name of every checkpoint of the run that is there, the episode's round first."""
     run = episode.experiment.folder
     found: list[tuple[str, str]] = []
+    if episode.experiment.engine != "local" or not (run / "experiment.json").is_file():
+        return found
     for folder in sorted(run.glob("round-[0-9][0-9][0-9]/train/checkpoint"), reverse=True):
         if (folder / "checkpoint.json").is_file():
             number = int(folder.parts[-3][-3:])
@@ -202,32 +168,31 @@ def _checkpoints(episode: Episode) -> list[tuple[str, str]]:
     return found
 
 
+def _servers() -> tuple[list[tuple[str, str]], str]:
+    """Value and name of every served model, and what is wrong with the file that lists them."""
+    try:
+        found = served_models()
+    except InputError as error:
+        return [], str(error)
+    return [
+        (
+            f"{SERVED}{name}",
+            _("%(name)s: %(model)s at %(url)s")
+            % {"name": name, "model": model.endpoint.model, "url": model.endpoint.base_url},
+        )
+        for name, model in found.items()
+    ], ""
+
+
 def _why_not(episode: Episode, checkpoints: list[tuple[str, str]]) -> str:
     """Why a replay is not possible; empty when it is."""
-    if episode.round is None or not (episode.experiment.folder / "experiment.json").is_file():
-        return _("The episode comes from elsewhere: its run folder is not here.")
-    if episode.experiment.engine != "local":
-        return _("Only runs of the embedded engine can be replayed here.")
-    return "" if checkpoints else _("No checkpoint of this run is there.")
-
-
-def _like(episode: Episode) -> list[Episode]:
-    """The original and what stands beside it under the same treatment: its group or its arm."""
-    rows = Episode.objects.filter(experiment=episode.experiment_id, purpose=episode.purpose)
-    if episode.group_index is not None:
-        return list(rows.filter(group_index=episode.group_index)[:SHOWN])
-    return list(
-        rows.filter(round=episode.round_id, arm=episode.arm, task_id=episode.task_id)[:SHOWN]
-    )
-
-
-def _outcome(episode: Episode) -> dict[str, Any]:
-    return {"reward": episode.reward, "success": episode.success, "turns": episode.turns}
-
-
-def _changes(episode: Episode, row: Replay) -> str:
-    """What a replay changed of the treatment, in words."""
-    before, now = list(episode.skill_ids), list(row.skill_ids)
-    parts = ["+" + skill_id for skill_id in now if skill_id not in before]
-    parts += ["−" + skill_id for skill_id in before if skill_id not in now]
-    return ", ".join(parts) or _("the same chunks")
+    if episode.round is None:
+        return _("The episode belongs to no round, so the chunks that it could show are not known.")
+    if checkpoints:
+        return ""
+    if not (episode.experiment.folder / "experiment.json").is_file():
+        return _(
+            "The episode comes from elsewhere: its run folder is not here, and endpoints.yaml of "
+            "the home names no served model."
+        )
+    return _("No checkpoint of this run is there, and endpoints.yaml names no served model.")

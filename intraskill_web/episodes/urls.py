@@ -8,6 +8,7 @@ from intraskill_web.episodes import (
     files,
     playing_views,
     replay,
+    replay_episodes,
     saved,
     views,
 )
@@ -19,6 +20,16 @@ urlpatterns: list[URLPattern] = [
     path("episodes/<int:pk>/turns/<int:turn>.txt", views.turn_text, name="turn"),
     path("episodes/<int:pk>/tokens/", views.episode_tokens, name="tokens"),
     path("episodes/<int:pk>/replay/", replay.replay, name="replay"),
+    path(
+        "episodes/<int:pk>/replay/<int:replay_pk>/",
+        replay_episodes.replay_episodes,
+        name="replayed-all",
+    ),
+    path(
+        "episodes/<int:pk>/replay/<int:replay_pk>/<int:sample>/",
+        replay_episodes.replay_episode,
+        name="replayed",
+    ),
     path("episodes/export.<str:kind>", export.export, name="export"),
     path("episodes/behaviour/", behaviour.behaviour, name="behaviour"),
     path("episodes/playing/", playing_views.playing_list, name="playing"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,18 @@ from django.test import Client
 
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode, Replay
-from intraskill_web.episodes.replay import wilson
+from intraskill_web.episodes.replay_outcomes import wilson
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.services import create_experiment
 from intraskill_web.skills.models import Curriculum
 from intraskill_web.skills.publish import publish_bank
 from jobs import queue
 from jobs.episodes.replay import run_replay
+from tests.trainer.engines_slime.test_endpoint import ChatServer, call, reply_with
+from tests.web.traces import make_trace
 from trainer.config import ExperimentConfig
+from trainer.files import append_jsonl, write_json
+from trainer.shop.world import load_world
 
 MINI = Path(__file__).resolve().parents[2] / "configs" / "mini"
 
@@ -53,8 +58,6 @@ def episode(transactional_db: None, home: Path) -> Episode:
 
 
 def _task() -> int:
-    from trainer.shop.world import load_world
-
     return load_world("mini").split("val")[0]
 
 
@@ -147,7 +150,7 @@ def test_an_episode_from_elsewhere_says_why_it_cannot_be_replayed(
 ) -> None:
     Episode.objects.update(round=None)
     text = operator_client.get(f"/episodes/{episode.pk}/replay/").content.decode()
-    assert "its run folder is not here" in text
+    assert "belongs to no round" in text
 
 
 def test_the_interval_is_wilsons() -> None:
@@ -155,3 +158,116 @@ def test_the_interval_is_wilsons() -> None:
     low, high = wilson(8, 10)
     assert (round(low or 0, 3), round(high or 0, 3)) == (0.49, 0.943)
     assert wilson(10, 10)[1] == pytest.approx(1.0)
+
+
+@pytest.fixture
+def server(episode: Episode, home: Path) -> Iterator[ChatServer]:
+    """A chat server that gives up at once, named in ``endpoints.yaml``; its shop is bundled."""
+    answers = reply_with(tool_calls=[call("search", '{"query": "杯"}')])
+    made = ChatServer(lambda body: (200, {}, answers))
+    name_server(home, made.url)
+    task = load_world("standard").split("val")[0]
+    Episode.objects.update(task_id=task)
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+
+
+def name_server(home: Path, url: str, **settings: object) -> None:
+    endpoint = {"base_url": url, "model": "iter80", "attempts": 1, **settings}
+    model = {"endpoint": endpoint, "world": {"profile": "standard"}}
+    write_json(home / "endpoints.yaml", {"servers": {"gpu-7": model}})
+
+
+def test_a_served_model_plays_a_replay_and_its_transcripts_are_read(
+    episode: Episode, server: ChatServer, operator_client: Client, handed: list[int]
+) -> None:
+    address = f"/episodes/{episode.pk}/replay/"
+    assert f"gpu-7: iter80 at {server.url}" in operator_client.get(address).content.decode()
+    form = {"checkpoint": "served:gpu-7", "n": "2", "chunk": ids(episode)[0]}
+    assert operator_client.post(address, form).status_code == 302
+    [replay] = Replay.objects.all()
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert (replay.error, replay.state, len(replay.outcomes)) == ("", "succeeded", 2)
+    assert {body["model"] for body in server.bodies} == {"iter80"}
+    listed = operator_client.get(f"{address}{replay.pk}/").content.decode()
+    assert f'href="{address}{replay.pk}/1/"' in listed and "0 / 2" in listed
+    html = operator_client.get(f"{address}{replay.pk}/1/").content.decode()
+    assert html.count('class="turn"') == replay.outcomes[1]["turns"] + 1 and "杯" in html
+    assert operator_client.get(f"{address}{replay.pk}/2/").status_code == 404
+    other = f"/episodes/{episode.pk + 1}/replay/{replay.pk}/1/"
+    assert operator_client.get(other).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "words"),
+    [
+        (401, {}, "refuses the key (HTTP 401)"),
+        (200, {"data": [{"id": "other"}]}, "served there: other"),
+        (500, {}, "HTTP 500"),
+    ],
+)
+def test_a_server_that_cannot_play_is_named_before_anything_is_played(
+    episode: Episode, server: ChatServer, status: int, reply: object, words: str
+) -> None:
+    server.models = (status, reply)
+    replay = Replay.objects.create(episode=episode, checkpoint="served:gpu-7", n=1)
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert replay.state == "failed" and words in replay.error
+    assert server.bodies == []
+
+
+def test_a_server_that_is_away_or_unknown_fails_with_its_address(
+    episode: Episode, home: Path
+) -> None:
+    name_server(home, "http://127.0.0.1:9/v1")
+    replay = Replay.objects.create(episode=episode, checkpoint="served:gpu-7", n=1)
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert "does not answer" in replay.error and "http://127.0.0.1:9/v1" in replay.error
+    Replay.objects.update(checkpoint="served:nobody")
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert "names no such server" in replay.error and "endpoints.yaml" in replay.error
+
+
+def test_a_server_that_breaks_while_it_plays_says_so(
+    episode: Episode, server: ChatServer, operator_client: Client
+) -> None:
+    server.answer = lambda body: (400, {}, {"error": "context is full"})
+    replay = Replay.objects.create(episode=episode, checkpoint="served:gpu-7", n=1)
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert replay.state == "failed" and "every episode failed technically" in replay.error
+    assert "aborted" in replay.error or "context is full" in replay.error
+    html = operator_client.get(f"/episodes/{episode.pk}/replay/{replay.pk}/0/").content.decode()
+    assert "Technical failure" in html
+
+
+def test_a_broken_list_of_servers_is_said_and_the_page_stays(
+    episode: Episode, home: Path, operator_client: Client
+) -> None:
+    (home / "endpoints.yaml").write_text("servers: {a: {endpoint: {model: x}}}")
+    html = operator_client.get(f"/episodes/{episode.pk}/replay/").content.decode()
+    assert "servers.a.endpoint.base_url" in html and "start/checkpoint" in html
+
+
+def test_the_private_goal_of_a_replay_is_for_those_who_may_see_it(
+    episode: Episode, viewer_client: Client, operator_client: Client
+) -> None:
+    replay = Replay.objects.create(
+        episode=episode, checkpoint="x", n=1, skill_ids=[], state="succeeded"
+    )
+    hostile = "<script>alert(1)</script>\x00\u202e"
+    trace = make_trace("task-000001__sample-000", 1, 0, [], content=hostile)
+    append_jsonl(replay.folder / "run" / "traces.jsonl", [trace])
+    with (replay.folder / "run" / "traces.jsonl").open("ab") as handle:
+        handle.write(b'[1]\n{"schema_version": "shopsimrl-episode-v4"}\n{"torn')
+    address = f"/episodes/{episode.pk}/replay/{replay.pk}/0/"
+    text = viewer_client.get(address).content.decode()
+    assert "Bought and wanted" not in text and "<script>alert" not in text
+    assert "goal" not in viewer_client.get(address + "?format=json").json()["trace"]["final"]
+    assert "Bought and wanted" in operator_client.get(address).content.decode()
+    assert viewer_client.get(f"/episodes/{episode.pk}/replay/{replay.pk}/").status_code == 200

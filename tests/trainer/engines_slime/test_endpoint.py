@@ -30,17 +30,24 @@ class ChatServer:
         self.answer = answer
         self.bodies = []
         self.headers = []
+        self.models = (404, {})  # what it serves, if it says
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                status, reply = server.models
+                self.reply(status, {}, json.dumps(reply))
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.bodies.append(body)
                 server.headers.append(dict(self.headers))
                 status, headers, reply = server.answer(body)
-                text = reply if isinstance(reply, str) else json.dumps(reply)
+                self.reply(status, headers, reply if isinstance(reply, str) else json.dumps(reply))
+
+            def reply(self, status, headers, text):
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
                     self.send_header(name, value)

@@ -47,7 +47,7 @@ class EndpointClient:
         for attempt in range(self._settings.attempts):
             problem, wait = "", None
             try:
-                reply = self._http.post(path, json=dict(body), headers=self._headers())
+                reply = self._http.post(path, json=dict(body), headers=key_header(self._settings))
             except http().HTTPError as error:
                 problem = f"{type(error).__name__}: {error}"
             else:
@@ -65,23 +65,25 @@ class EndpointClient:
         base: float = self._settings.backoff_seconds * 2.0**attempt
         return min(base, LONGEST_WAIT_S) + random.random() * min(base, 1.0)
 
-    def _headers(self) -> dict[str, str]:
-        name = self._settings.api_key_env
-        if name is None:
-            return {}
-        key = os.environ.get(name)
-        if not key:
-            raise InputError(
-                "the environment variable is not set",
-                field="policy.endpoint.api_key_env",
-                value=name,
-                remedy="export it, or set api_key_env to null",
-            )
-        return {"Authorization": f"Bearer {key}"}
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+
+def key_header(settings: EndpointSettings) -> dict[str, str]:
+    """The key, read now; nothing where none is named. Raises InputError without it."""
+    name = settings.api_key_env
+    if name is None:
+        return {}
+    key = os.environ.get(name)
+    if not key:
+        raise InputError(
+            "the environment variable is not set",
+            field="policy.endpoint.api_key_env",
+            value=name,
+            remedy="export it, or set api_key_env to null",
+        )
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _json(reply: Any) -> object:
