@@ -14,7 +14,7 @@ import random
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Array = NDArray[np.float64]
 RESAMPLES = 10_000
@@ -120,12 +120,12 @@ def bca_interval(differences: Array) -> tuple[float, float]:
     ]
     means = np.sort(np.concatenate(blocks))
     below = (np.sum(means < mean) + 0.5 * np.sum(means == mean)) / len(means)
-    bias = stats.norm.ppf(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
+    bias = special.ndtri(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
     jackknife = (differences.sum() - differences) / (n - 1)
     away = jackknife.mean() - jackknife
     acceleration = np.sum(away**3) / (6.0 * np.sum(away**2) ** 1.5)
     ends = []
-    for z in stats.norm.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2]):
+    for z in special.ndtri([(1 - LEVEL) / 2, (1 + LEVEL) / 2]):
         shifted = bias + (bias + z) / (1 - acceleration * (bias + z))
-        ends.append(percentile(means, float(stats.norm.cdf(shifted))))
+        ends.append(percentile(means, float(special.ndtr(shifted))))
     return ends[0], ends[1]

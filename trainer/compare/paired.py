@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Array = NDArray[np.float64]
 PERMUTATIONS = 10_000
@@ -56,6 +56,8 @@ class Transitions:
 
 def mcnemar(table: Transitions) -> tuple[float, float]:
     """Two-sided exact and mid-p values: is a discordant pair equally often a gain and a loss?"""
+    from scipy import stats  # a second to import, and a page rarely comes here
+
     discordant = table.gain + table.loss
     if discordant == 0:
         return 1.0, 1.0
@@ -102,7 +104,7 @@ def _correlation(table: Transitions) -> float:
 
 def wilson(rate: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Score interval of one proportion."""
-    z = float(stats.norm.ppf(0.5 + level / 2))
+    z = float(special.ndtri(0.5 + level / 2))
     centre = rate + z**2 / (2 * n)
     half = z * math.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
     scale = 1 + z**2 / n
@@ -133,5 +135,5 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 def detectable(differences: Array, level: float = 0.95, power: float = POWER) -> float:
     """The smallest true mean difference that n pairs find with this power (two-sided)."""
-    z = float(stats.norm.ppf(0.5 + level / 2) + stats.norm.ppf(power))
+    z = float(special.ndtri(0.5 + level / 2) + special.ndtri(power))
     return z * float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
