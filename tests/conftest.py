@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.conf import settings
+
+from tests import databases, home_databases, order
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.test import Client
 
 
+def pytest_configure() -> None:
+    home_databases.begin_run()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # once, by the process that ends last
+        home_databases.end_run()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs PostgreSQL where the tests run on SQLite."""
-    if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
-        return
-    for item in items:
-        if item.get_closest_marker("postgres"):
-            item.add_marker(pytest.mark.skip(reason="needs PostgreSQL: set DATABASE_URL"))
+    """Say which tests use a database, and let what takes longest begin first."""
+    databases.mark(items)
+    order.longest_first(items)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The database of pytest-django, emptied the quick way after tests that commit."""
+    with pytest.MonkeyPatch.context() as patch:
+        with django_db_blocker.unblock():
+            databases.use_the_quick_way(patch)
+        yield
 
 
 REPOSITORY = Path(__file__).resolve().parents[1]

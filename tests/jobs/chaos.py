@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from jobs import process
+from tests.home_databases import NotMadeYet, rows
 from tests.jobs.homes import Running
 
 LOOK_S = 0.5
@@ -22,12 +22,6 @@ ACTIVE = """
     FROM experiments_attempt a
     WHERE a.state IN ('requested', 'queued', 'starting', 'running', 'stopping')
 """
-
-
-def rows(home: Path, query: str, *values: object) -> list[tuple[object, ...]]:
-    """Rows of a home's database, read while others write."""
-    with sqlite3.connect(f"file:{home / 'db.sqlite3'}?mode=ro", uri=True, timeout=30) as link:
-        return link.execute(query, values).fetchall()
 
 
 def state_of(home: Path, experiment: str) -> str:
@@ -64,7 +58,7 @@ class Truth(threading.Thread):
         while not self._over.wait(LOOK_S):
             try:
                 self._look()
-            except sqlite3.OperationalError:  # not made yet
+            except NotMadeYet:
                 continue
 
     def stop(self) -> None:

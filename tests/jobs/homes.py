@@ -16,16 +16,19 @@ from typing import Any
 
 import psutil
 
+from tests import home_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 400.0
 DEMO = ("demo", "--quick", "--rounds", "1", "--seed", "7")  # the round that tests disturb
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a command that works on ``home``."""
+    """The environment of a command that works on ``home`` and a database of its own."""
     inherited = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
     return {
         **inherited,
+        **home_databases.address(home),
         "INTRASKILL_HOME": str(home),
         "DJANGO_SETTINGS_MODULE": "intraskill_web.settings",
         **more,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.chaos import documents_of, rows
+from tests.home_databases import locked, rows
+from tests.jobs.chaos import documents_of
 from tests.jobs.conftest import Undisturbed
 from tests.jobs.homes import DEMO, Running, end_all, manage, processes_of
 
@@ -92,10 +92,8 @@ def test_a_database_that_is_locked_for_twenty_seconds_costs_only_time(
     demo = Running.start(home, *WAIT)
     try:
         demo.until_file(f"{ROUND}/train/manifest.json")
-        with sqlite3.connect(home / "db.sqlite3", timeout=30, isolation_level=None) as link:
-            link.execute("BEGIN IMMEDIATE")
+        with locked(home):
             time.sleep(LOCKED_S)
-            link.execute("ROLLBACK")
         lines = demo.finish()
         assert {line["status"] for line in lines[:-1]} == {"succeeded"}
         states = rows(home, "SELECT DISTINCT state FROM experiments_attempt")
