@@ -24,6 +24,7 @@ class JsonCommand(BaseCommand):
     """Subclasses write ``run`` and print through ``emit``."""
 
     requires_migrations_checks = False
+    requires_system_checks: list[str] = []  # they load every page; `manage.py check` makes them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print JSON, one object a line")

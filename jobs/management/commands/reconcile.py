@@ -12,6 +12,7 @@ from jobs.reconcile import reconcile, run_forever
 
 class Command(BaseCommand):
     help = __doc__ or ""
+    requires_system_checks = []  # they load every page; whoever died is to be back at once
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="one pass, then end")

@@ -17,6 +17,7 @@ from jobs.hosts import Registration
 
 class Command(BaseCommand):
     help = __doc__ or ""
+    requires_system_checks = []  # they load every page; whoever died is to be back at once
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         both = ",".join(placement.KINDS)
