@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "intraskill_web.monitoring.bell.unread_header",
 ]
 ROOT_URLCONF = "intraskill_web.urls"
 WSGI_APPLICATION = "intraskill_web.wsgi.application"

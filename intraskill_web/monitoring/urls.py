@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.monitoring import channel_views, inbox_views, views
+from intraskill_web.monitoring import bell, channel_views, inbox_views, views
 from intraskill_web.monitoring.preflight import views as preflight_views
 
 app_name = "monitoring"
@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path("preflight/slime/<str:file>/", preflight_views.of_launch, name="launch"),
     path("preflight/slime/<str:file>/check/", preflight_views.check_launch, name="check_launch"),
     path("inbox/", inbox_views.inbox, name="inbox"),
+    path("inbox/unread/", bell.unread, name="unread"),
     path("inbox/read/", inbox_views.read, name="read"),
     path("inbox/channels/", channel_views.channels, name="channels"),
     path("inbox/channels/new/<slug:kind>/", channel_views.edit, name="new_channel"),

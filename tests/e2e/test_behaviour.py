@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Experiment, Stage
+from intraskill_web.monitoring.models import SignalEvent, SignalRead
 from tests.web.factories import Made
 
 ROUND = "/experiments/demo/rounds/1/"
@@ -180,3 +182,27 @@ def test_the_zoom_page_draws_and_keeps_its_window_in_the_address(made: Made, vis
     page.locator(".js-plotly-plot .scatterlayer .trace").first.wait_for()
     assert page.evaluate("document.getElementById('zoom').layout.xaxis.range") == [2, 4]
     assert visitor.faults == []
+
+
+def test_the_bell_and_the_title_count_with_the_pages_own_poll(made: Made, visit: Any) -> None:
+    page = visit().open(ROUND)
+    plain = page.title()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for n in (1, 2):
+        SignalEvent.objects.create(
+            round=made.rounds[0], kind="technical", subject=str(n), level="open"
+        )
+        page.evaluate("htmx.trigger(document.getElementById('poll'), 'poll')")
+        page.locator(".bell b", has_text=str(n)).wait_for()
+        assert page.title() == f"({n}) {plain}"
+        assert page.locator(".bell").get_attribute("aria-label") == f"Inbox, {n} unread"
+    assert all("part=live" in url for url in asked), asked
+    SignalRead.objects.bulk_create(
+        SignalRead(event=event, user=user)
+        for event in SignalEvent.objects.all()
+        for user in User.objects.all()
+    )
+    page.evaluate("htmx.trigger(document.getElementById('poll'), 'poll')")
+    page.locator(".bell b").wait_for(state="detached")
+    assert page.title() == plain

@@ -88,6 +88,32 @@ def test_the_bell_looks_at_the_newest_signals_only(made: Made, viewer: User) -> 
     assert found is not None and unread_count(found) == MANY == unread_count(viewer)
 
 
+def test_a_poll_without_news_brings_the_number_of_unread_signals(
+    made: Made, viewer_client: Client
+) -> None:
+    answer = viewer_client.get(PATH)
+    assert answer["X-Unread"] == ""
+    tag = answer["ETag"]
+    SignalEvent.objects.create(round=made.rounds[0], kind="stalled", level="open")
+    with CaptureQueriesContext(connection) as queries:
+        answer = viewer_client.get(PATH, headers={"If-None-Match": tag})
+    assert (answer.status_code, answer["X-Unread"], len(queries)) == (304, "1", 3)
+
+
+def test_a_page_that_does_not_poll_asks_for_the_number_alone(
+    made: Made, viewer_client: Client, client: Client
+) -> None:
+    SignalEvent.objects.create(round=made.rounds[0], kind="stalled", level="open")
+    page = viewer_client.get("/help/")
+    assert "X-Unread" not in page and b'data-ask="/inbox/unread/"' in page.content
+    with CaptureQueriesContext(connection) as queries:
+        answer = viewer_client.get("/inbox/unread/")
+    assert (answer.status_code, answer["X-Unread"], answer.content) == (204, "1", b"")
+    assert len(queries) == 2, "the session and its user"
+    viewer_client.logout()
+    assert viewer_client.get("/inbox/unread/").status_code == 302
+
+
 def test_who_may_not_log_in_has_no_session(made: Made, viewer: User) -> None:
     viewer.is_active = False
     viewer.save()

@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from intraskill_web.core.templatetags.intraskill import icon
-from intraskill_web.monitoring.signals.inbox import MANY, unread_count
+from intraskill_web.monitoring.bell import shown
+from intraskill_web.monitoring.signals.inbox import unread_count
 
 register = template.Library()
 
@@ -21,12 +22,17 @@ register = template.Library()
 def bell(user: Any) -> SafeString:
     """The way to the inbox, with the number of unread signals."""
     n = unread_count(user)
-    shown = f"{MANY - 1}+" if n >= MANY else str(n)
-    label = ngettext("Inbox, %(n)s unread", "Inbox, %(n)s unread", n) % {"n": shown}
+    words = ngettext("Inbox, %(n)s unread", "Inbox, %(n)s unread", n) % {"n": "#"}
+    number, none = shown(n), _("Inbox")
     return format_html(
-        '<a class="btn quiet ico bell" href="{}" aria-label="{}">{}{}</a>',
+        '<a class="btn quiet ico bell" href="{}" aria-label="{}" data-bell="{}" data-words="{}" '
+        'data-none="{}" data-ask="{}">{}{}</a>',
         reverse("monitoring:inbox"),
-        label if n else _("Inbox"),
+        words.replace("#", number) if n else none,
+        number,
+        words,
+        none,
+        reverse("monitoring:unread"),
         icon("bell"),
-        format_html("<b>{}</b>", shown) if n else "",
+        format_html("<b>{}</b>", number) if n else "",
     )
