@@ -1,13 +1,15 @@
 """The episode browser at size: ingest, list, text search, opening a page, disk.
 
-    python -m benchmarks.episodes [--sizes 20000,200000] [--database sqlite|postgres] [--json]
+    python -m benchmarks.episodes [--sizes 20000,200000] [--database sqlite|postgres]
+                                  [--peers PYTHON] [--out FILE] [--json]
 
 Each size is loaded on top of the one before, so the growth of every figure shows. Times of pages
 are those of the whole request inside the server process (middleware, queries, template), without
 the network; ``p95`` is over a mix of requests, each with other values. ``_cpu_`` figures are CPU
 time of the same work, for machines that are busy with other things: on SQLite, which runs inside
-the process, they are what an idle machine needs. PostgreSQL is the server
-that DATABASE_URL names (``.ci/postgres`` starts one). Peers: see README.md.
+the process, they are what an idle machine needs. ``http_`` figures are the questions that peers
+answer too, over HTTP (``episodes_peers.py``), at the first size. PostgreSQL is the server that
+DATABASE_URL names (``.ci/postgres`` starts one). ``--out`` is written after every size.
 """
 
 from __future__ import annotations
@@ -21,16 +23,21 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.episodes_peers import ours, peers
+from benchmarks.episodes_requests import facets, lists, percentile, searches
+
 SIZES = (20_000, 200_000)
 REPEATS = 12
-# measured on the same machine: MLflow 3.17 straight to its store, Inspect 0.3.285 (README.md)
-MLFLOW_INGEST, INSPECT_INGEST = 240.0, 2430.0
-MLFLOW_SEARCH_MS, MLFLOW_LIST_MS, MLFLOW_OPEN_MS = 413.0, 12.0, 17.0
+MIX = {"list": (lists, "/episodes/?{}"), "search": (searches, "/episodes/?q={}"),
+       "json_list": (lists, "/episodes/?{}&format=json"),
+       "json_search": (searches, "/episodes/?q={}&format=json"),
+       "facets": (facets, "/episodes/?{}")}  # fmt: skip
+OPEN = {"open": "/episodes/{}/", "json_open": "/episodes/{}/?format=json"}
+PARTS = ("index", "bodies")
 Figure = dict[str, Any]
 Times = dict[str, list[tuple[float, float]]]  # milliseconds, wall clock and CPU
 
@@ -43,56 +50,6 @@ def figure(value: float, unit: str, peer: float | None = None, *, faster: bool =
     return {"value": value, "unit": unit, "peer": peer, "ratio": ratio}
 
 
-def percentile(values: Iterable[float], percent: int) -> float:
-    """The value that ``percent`` of ``values`` do not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
-
-
-def lists(rng: random.Random, size: int) -> dict[str, str]:
-    """Addresses of lists, by what they ask for."""
-    return {
-        "newest": "",
-        "outcome": "outcome=technical",
-        "purpose, outcome": f"purpose={rng.choice(('bare', 'masked', 'train'))}&outcome=failure",
-        "treatment": f"treatment={rng.choice(('assisted', 'skill_free', 'masked'))}",
-        "triage": "triage=model_internalization_deficit",
-        "truncated and admitted": "termination=generation_length&admitted=yes",
-        "category": f"category={rng.choice(('bottle', 'lamp', 'watch'))}&outcome=success",
-        "step": f"experiment=bench&purpose=train&step={rng.randrange(size // 128)}",
-        "group": f"experiment=bench&group={rng.randrange(size // 8)}",
-        "task": f"experiment=bench&task={rng.randrange(1274)}",
-        "reward": f"reward=0.{rng.randrange(10, 89)}..0.9&purpose=bare",
-        "with chunk": f"chunk=chunk-{rng.randrange(16):04x}",
-        "without chunk": f"without=chunk-{rng.randrange(16):04x}&outcome=success",
-        "persona": "persona=brand=Mira",
-        "by reward": "sort=-reward&outcome=failure",
-        "by turns": "sort=turns",
-        "deep page": f"before={rng.randrange(size // 10, size)}&outcome=success",
-        "checkpoint": f"checkpoint=ckpt-{rng.randrange(max(1, size // 5120)):04d}",
-    }
-
-
-def searches(rng: random.Random, size: int) -> dict[str, str]:
-    """Texts, by kind."""
-    from benchmarks.episodes_work import HAN, LATIN, NEEDLE_EVERY, PRODUCTS
-
-    needle = rng.randrange(size // NEEDLE_EVERY) * NEEDLE_EVERY + 11
-    return {
-        "own word": f"needle-{needle}",
-        "absent word": f"needle-{rng.randrange(10**9, 10**10)}",
-        "two characters, rare": "雪松",
-        "two characters, frequent": rng.choice([word for word in HAN if len(word) == 2]),
-        "two characters, absent": "麒麟",
-        "three characters": rng.choice([word for word in HAN if len(word) == 3]),
-        "Chinese phrase": "".join(rng.sample(HAN, 2)),
-        "product id": rng.choice(PRODUCTS)[0],
-        "English substring": rng.choice(LATIN)[1:5],
-        "two words": f"{rng.choice(LATIN)} 雪松",
-        "word and filter": f"雪松&outcome=success&purpose={rng.choice(('bare', 'train'))}",
-    }
-
-
 def _cpu_seconds() -> float:
     """CPU seconds of this process and of those it waited for."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -102,8 +59,8 @@ def _cpu_seconds() -> float:
 class Bench:
     """One database at one size after the other."""
 
-    def __init__(self, folder: Path, database: str) -> None:
-        self.folder, self.database = folder, database
+    def __init__(self, folder: Path, database: str, peers_python: str | None = None) -> None:
+        self.folder, self.database, self.peers_python = folder, database, peers_python
         self.figures: dict[str, Figure] = {}
         self.loaded = 0
 
@@ -144,9 +101,7 @@ class Bench:
         used = _cpu_seconds() - before
         self.note(f"ingest_turns_per_cpu_s_{size}", figure(report.turns / used, "turns/CPU s"))
         self.say(f"{report.episodes:,} episodes, {report.turns:,} turns: {pace:,.0f} turns/s")
-        self.note(
-            f"ingest_turns_per_s_{size}", figure(pace, "turns/s", INSPECT_INGEST, faster=False)
-        )
+        self.note(f"ingest_turns_per_s_{size}", figure(pace, "turns/s"))
         again = time.monotonic()
         assert ingest(parts, self.experiment).episodes == 0
         self.note(f"ingest_again_s_{size}", figure(time.monotonic() - again, "s"))
@@ -174,15 +129,32 @@ class Bench:
 
     def _pages(self, size: int) -> None:
         rng = random.Random(size)
-        listed = self._timed(lambda: lists(rng, size), "/episodes/?{}")
-        self._note_mix("list", size, listed, MLFLOW_LIST_MS)
-        found = self._timed(lambda: searches(rng, size), "/episodes/?q={}")
-        self._note_mix("search", size, found, MLFLOW_SEARCH_MS)
+        for name, (asked, template) in MIX.items():
+            times = self._timed(lambda asked=asked: asked(rng, size), template)  # type: ignore[misc]
+            self._note_mix(name, size, times)
         from intraskill_web.episodes.models import Episode
 
         newest = Episode.objects.order_by("-pk").values_list("pk", flat=True)[0]
-        opened = self._timed(lambda: {"page": str(rng.randrange(1, newest))}, "/episodes/{}/", 100)
-        self._note_mix("open", size, opened, MLFLOW_OPEN_MS)
+        for name, template in OPEN.items():
+            times = self._timed(lambda: {"page": str(rng.randrange(1, newest))}, template, 100)
+            self._note_mix(name, size, times)
+
+    def compare(self, size: int) -> None:
+        """The questions that peers answer too, over HTTP, and their answers."""
+        from django.conf import settings
+
+        name = settings.SESSION_COOKIE_NAME
+        mine = ours(self.client.cookies[name].value, name)
+        mine["turns_per_s"] = self.figures[f"ingest_turns_per_s_{size}"]["value"]
+        mine["disk_mb"] = sum(self.figures[f"{part}_mb_{size}"]["value"] for part in PARTS)
+        found = peers(self.peers_python, self.folder / "peers", size)
+        for key, value in mine.items():
+            unit = {"turns_per_s": "turns/s", "disk_mb": "MB"}.get(key, "ms")
+            self.note(f"http_{key}", figure(value, unit))
+            for peer, theirs in found.items():
+                if key in theirs:
+                    compared = figure(value, unit, theirs[key], faster=key != "turns_per_s")
+                    self.note(f"http_{key}_{peer}", compared | {"version": theirs["version"]})
 
     def _timed(
         self, addresses: Callable[[], dict[str, str]], template: str, repeats: int = REPEATS
@@ -198,17 +170,17 @@ class Bench:
                 times.setdefault(kind, []).append((elapsed[0] * 1000, elapsed[1] * 1000))
         return times
 
-    def _note_mix(self, name: str, size: int, times: Times, peer: float) -> None:
+    def _note_mix(self, name: str, size: int, times: Times) -> None:
         every = [t for values in times.values() for t in values]
         for percent in (50, 95):
             for clock, label in ((0, ""), (1, "_cpu")):
                 value = percentile([t[clock] for t in every], percent)
-                self.note(f"{name}_p{percent}{label}_ms_{size}", figure(value, "ms", peer))
+                self.note(f"{name}_p{percent}{label}_ms_{size}", figure(value, "ms"))
         for kind, values in times.items():
             if len(times) > 1:
                 wall, cpu = ([t[clock] for t in values] for clock in (0, 1))
                 self.say(
-                    f"  {name:<7} {kind:<26} median {percentile(wall, 50):7.1f} ms,"
+                    f"  {name:<11} {kind:<26} median {percentile(wall, 50):7.1f} ms,"
                     f" slowest {max(wall):7.1f}; CPU {percentile(cpu, 50):7.1f}, {max(cpu):7.1f}"
                 )
 
@@ -245,15 +217,23 @@ def main() -> None:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--folder", type=Path, help="where to work; kept afterwards")
+    parser.add_argument("--peers", help="a Python with mlflow, inspect-ai and requests in it")
+    parser.add_argument("--out", type=Path, help="a file for the figures")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="episodes-"))
-    bench = Bench(folder, options.database)
+    bench = Bench(folder, options.database, options.peers)
     try:
         bench.prepare()
-        for size in sorted(int(text) for text in options.sizes.split(",")):
+        for number, size in enumerate(sorted(int(text) for text in options.sizes.split(","))):
             bench.grow(size)
+            if not number:
+                bench.compare(size)
+            if options.out:
+                options.out.write_text(json.dumps({"figures": bench.figures}))
         bench.long_episode()
+        if options.out:
+            options.out.write_text(json.dumps({"figures": bench.figures}))
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

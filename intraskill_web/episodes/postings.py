@@ -7,7 +7,7 @@ episodes on. A bit may outlive its row, whose id no other row ever gets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -24,6 +24,7 @@ else:
 SHIFT = 9
 IDS = 2**SHIFT  # of a segment; the bit of its id n is the (n + 1)th from the right
 TABLE = "episodes_search"
+FULL = 2**IDS - 1
 FIRST_WINDOW = 16  # segments asked for at once, four times as many each time
 NONE = f"0::bit({IDS})"
 WRITE = f"""
@@ -34,20 +35,33 @@ ON CONFLICT (term, segment) DO UPDATE SET bits = {TABLE}.bits | EXCLUDED.bits
 """
 
 
-def write(cursor: Any, index: Sequence[tuple[int, str]]) -> None:
-    """Add ids with their terms, which have blanks between."""
-    made: dict[int, dict[str, int]] = {}
-    for row_id, terms in index:
-        masks, bit = made.setdefault(row_id >> SHIFT, {}), 1 << row_id % IDS
+def invert(entries: Iterable[str]) -> dict[str, int]:
+    """Term → a bit for each of ``entries`` that has it, the first in bit 0. Pure."""
+    masks: dict[str, int] = {}
+    for number, terms in enumerate(entries):
+        bit = 1 << number
         for term in terms.split():
             masks[term] = masks.get(term, 0) | bit
-    rows = [
-        (term, segment, made[segment][term]) for segment in made for term in sorted(made[segment])
-    ]
-    if rows:
-        names, segments, masks_ = zip(*rows, strict=True)
-        bits = [f"x{mask:0{IDS // 4}x}" for mask in masks_]
-        cursor.execute(WRITE, [list(names), list(segments), bits])
+    return masks
+
+
+def write(cursor: Any, first: int, masks: Mapping[str, int]) -> None:
+    """Add the terms of some ids in a row, of which ``first`` is in bit 0 of the masks."""
+    names, segments, bits = [], [], []
+    segment, at = divmod(first, IDS)
+    while masks:
+        rest = {}
+        for term in sorted(masks):
+            mask = masks[term] << at
+            if here := mask & FULL:
+                names.append(term)
+                segments.append(segment)
+                bits.append(f"x{here:0{IDS // 4}x}")
+            if beyond := mask >> IDS:
+                rest[term] = beyond
+        masks, segment, at = rest, segment + 1, 0
+    if names:
+        cursor.execute(WRITE, [names, segments, bits])
 
 
 def ids(terms: Terms, key: int | None, *, back: bool) -> Iterator[int]:
@@ -63,7 +77,7 @@ def ids(terms: Terms, key: int | None, *, back: bool) -> Iterator[int]:
             (first, min(last, first + step - 1)) if back else (max(first, last - step + 1), last)
         )
         for segment, bits in _segments(terms, window, back=back):
-            for row_id in _set(segment, int(bits, 2), back=back):
+            for row_id in ids_of(segment, int(bits, 2), back=back):
                 if low <= row_id <= high:
                     yield row_id
         if back:
@@ -131,7 +145,7 @@ def _segments(terms: Terms, window: tuple[int, int], *, back: bool) -> list[tupl
         return list(cursor.fetchall())
 
 
-def _set(segment: int, mask: int, *, back: bool) -> Iterator[int]:
+def ids_of(segment: int, mask: int, *, back: bool) -> Iterator[int]:
     """The ids whose bits are set, in ascending order with ``back``, else descending."""
     base = segment << SHIFT
     while mask:

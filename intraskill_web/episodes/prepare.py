@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from intraskill_web.episodes import bodies, grams
+from intraskill_web.episodes import bodies, grams, postings
 from intraskill_web.episodes.content import persona_tags, sayings
 from intraskill_web.episodes.rows import Values, cut, episode_values, group_index
 from trainer.errors import InputError
@@ -61,6 +61,7 @@ class Outcome:
 
     entries: list[Prepared] = field(default_factory=list)
     bad: list[tuple[int, str, str]] = field(default_factory=list)  # line, reason, beginning
+    masks: Mapping[str, int] | None = None  # of the entries' terms, which are gone then
 
     @property
     def turns(self) -> int:
@@ -68,9 +69,15 @@ class Outcome:
 
 
 def prepare_lines(
-    first: int, lines: Sequence[bytes], purpose: str, arm: str, groups: Groups
+    first: int,
+    lines: Sequence[bytes],
+    purpose: str,
+    arm: str,
+    groups: Groups,
+    *,
+    inverted: bool = False,
 ) -> Outcome:
-    """Prepare every line; no line raises."""
+    """Prepare every line; no line raises. ``inverted`` makes the masks that PostgreSQL takes."""
     outcome = Outcome()
     for number, line in enumerate(lines, first):
         try:
@@ -81,6 +88,9 @@ def prepare_lines(
             continue
         entry.values["line"] = number
         outcome.entries.append(entry)
+    if inverted:
+        outcome.masks = postings.invert(entry.terms for entry in outcome.entries)
+        outcome.entries = [replace(entry, terms="") for entry in outcome.entries]
     return outcome
 
 

@@ -21,10 +21,15 @@ SEARCH = SearchRow._meta.db_table
 COLUMNS = [f.attname for f in Episode._meta.concrete_fields]
 
 
-def publish(prepared: Sequence[Prepared], shared: Mapping[str, Any]) -> None:
+def publish(
+    prepared: Sequence[Prepared],
+    shared: Mapping[str, Any],
+    masks: Mapping[str, int] | None = None,
+) -> None:
     """Write a batch. ``shared`` are columns of all its rows, such as ``experiment_id``.
 
-    An entry without a body is a row whose trace is read from its file.
+    An entry without a body is a row whose trace is read from its file. ``masks`` are the terms of
+    the batch as PostgreSQL takes them, where they were made already.
     """
     if not prepared:
         return
@@ -34,10 +39,12 @@ def publish(prepared: Sequence[Prepared], shared: Mapping[str, Any]) -> None:
         _place(prepared, rows)
         with connection.cursor() as cursor:
             _insert(cursor, rows)
-            index = [(first + i, entry.terms) for i, entry in enumerate(prepared)]
             if connection.vendor == "postgresql":
-                postings.write(cursor, index)
+                if masks is None:
+                    masks = postings.invert(entry.terms for entry in prepared)
+                postings.write(cursor, first, masks)
             else:
+                index = [(first + i, entry.terms) for i, entry in enumerate(prepared)]
                 cursor.executemany(f"INSERT INTO {SEARCH}(rowid, terms) VALUES (%s, %s)", index)
 
 

@@ -15,6 +15,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from django.db import connection
+
 from intraskill_web.episodes.models import IngestedFile
 from intraskill_web.episodes.prepare import Outcome, prepare_lines
 from intraskill_web.episodes.publish import optimise, remove
@@ -127,9 +129,11 @@ class _Run:
     def take(self, found: list[Source], pool: ProcessPoolExecutor | None, ahead: int) -> None:
         """Store everything in order, with ``ahead`` chunks a process in preparation."""
         waiting: deque[_Item] = deque()
+        inverted = connection.vendor == "postgresql"
         for item in self._items(found):
             if pool is not None and item.chunk is not None:
-                item.outcome = pool.submit(prepare_lines, *_arguments(item.source, item.chunk))
+                arguments = _arguments(item.source, item.chunk)
+                item.outcome = pool.submit(prepare_lines, *arguments, inverted=inverted)
             waiting.append(item)
             while len(waiting) > 3 * ahead:
                 self._store(waiting.popleft())

@@ -43,7 +43,7 @@ def store(place: IngestedFile, chunk: Chunk, outcome: Outcome, source: Source) -
             "round_id": source.round_id,
             "path": source.path,
         }
-        publish(outcome.entries, shared)
+        publish(outcome.entries, shared, outcome.masks)
         advance(place, chunk)
         place.bad_lines += len(outcome.bad)
         place.save()

@@ -12,7 +12,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intraskill_web.episodes import bodies, grams
+from intraskill_web.episodes import bodies, grams, postings
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.models import Episode, SavedSearch
 from intraskill_web.episodes.order import Key, Order
@@ -267,6 +267,68 @@ def test_the_newest_page_knows_what_is_newer_and_older_pages_do_not_ask(
         assert 'id="newer"' not in viewer_client.get(f"/episodes/?{query}").content.decode()
     answer = viewer_client.get(f"/episodes/?after={said[2].pk}&format=json").json()
     assert [row["id"] for row in answer["results"]] == [e.pk for e in said[:2:-1]]
+
+
+@given(
+    entries=st.lists(st.lists(st.sampled_from(["aa", "bb", "cc"]), max_size=3), max_size=40),
+    first=st.integers(1, 2 * postings.IDS),
+)
+def test_inverted_terms_fall_into_the_segments_of_their_ids(
+    entries: list[list[str]], first: int
+) -> None:
+    class Cursor:
+        rows: list[tuple[str, int, str]] = []
+
+        def execute(self, sql: str, parameters: list[list[Any]]) -> None:
+            self.rows = list(zip(*parameters, strict=True))
+
+    cursor = Cursor()
+    postings.write(cursor, first, postings.invert(map(" ".join, entries)))
+    seen = {
+        (term, row_id)
+        for term, segment, bits in cursor.rows
+        for row_id in postings.ids_of(segment, int(bits[1:], 16), back=True)
+    }
+    expected = {(term, first + n) for n, terms in enumerate(entries) for term in terms}
+    assert seen == expected
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_candidates_come_in_order_across_segments_and_beyond_their_first_window(
+    said: list[Episode], back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("FTS5 keeps its own lists")
+    monkeypatch.setattr(postings, "FIRST_WINDOW", 1)
+    spread = [3, postings.IDS + 4, 3 * postings.IDS, 9 * postings.IDS + 1]
+    Episode.objects.filter(pk=said[0].pk).update(id=spread[-1] + 1)
+    with connection.cursor() as cursor:
+        for row_id in spread:
+            postings.write(cursor, row_id, {"qq": 1, "ww": 1})
+        postings.write(cursor, spread[1] + 1, {"qq": 1})
+    asked = Terms(text=("qq", "ww"))
+    order = spread if back else spread[::-1]
+    assert list(postings.ids(asked, None, back=back)) == order
+    assert list(postings.ids(asked, order[1], back=back)) == order[2:]
+    assert list(postings.ids(Terms(text=("qq",), marks=("ww",)), None, back=back)) == order
+    assert list(postings.ids(Terms(marks=("ww", "xx")), None, back=back)) == []
+
+
+@pytest.mark.parametrize("range_", ["0.2..0.9", "0.95..0.96"])
+def test_a_range_finds_the_same_whether_it_is_walked_or_sorted(
+    said: list[Episode], viewer_client: Client, range_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pk, reward in zip([e.pk for e in said], [0.1, 0.3, 0.5, 0.8, 0.95, 1.0], strict=True):
+        Episode.objects.filter(pk=pk).update(reward=reward)
+    low, high = map(float, range_.split(".."))
+    query = {"reward": range_, "turns": "0..99", "format": "json"}
+    for seconds in (9.0, -1.0):
+        monkeypatch.setattr("intraskill_web.episodes.candidates.WALK_SECONDS", seconds)
+        monkeypatch.setattr("intraskill_web.episodes.limits.OPERATIONS", 1)
+        rows = viewer_client.get("/episodes/", query).json()["results"]
+        assert [row["reward"] for row in rows] == [
+            reward for reward in (1.0, 0.95, 0.8, 0.5, 0.3, 0.1) if low <= reward <= high
+        ]
 
 
 @pytest.mark.parametrize("back", [False, True])

@@ -1,0 +1,209 @@
+"""Inspect with the episodes of ``benchmarks.episodes``: logs of 1,000 samples, and its own server.
+
+    PEERS_PYTHON benchmarks/peer_inspect.py TRACES.jsonl FOLDER
+
+Runs in an environment of its own with ``inspect-ai`` and ``requests`` in it and nothing of ours.
+The questions are the requests that its viewer makes: a log's samples (two ranges), one sample (a
+range). It has no search in texts over logs; ``own`` is the time to read every log for a word.
+Prints JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+NEEDLE = "needle-1011"
+LOG = 1000  # samples
+REPEATS = 15
+
+
+def main() -> None:
+    """Write, serve, ask, print."""
+    traces, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = write(traces, folder)
+    logs = sorted(folder.glob("*.eval"))
+    figures["disk_mb"] = sum(log.stat().st_size for log in logs) / 1e6
+    print(json.dumps(figures | serve(folder) | {"own": read_all(logs)}), flush=True)
+
+
+def write(traces: Path, folder: Path) -> dict[str, Any]:
+    """All episodes as samples; turns a second, objects included."""
+    import inspect_ai
+    from inspect_ai.log import (
+        EvalConfig,
+        EvalDataset,
+        EvalLog,
+        EvalPlan,
+        EvalResults,
+        EvalSpec,
+        EvalStats,
+        write_eval_log,
+    )  # fmt: skip
+
+    turns, seconds = 0, 0.0
+    with traces.open() as lines:
+        for number in itertools.count():
+            some = [json.loads(line) for line in itertools.islice(lines, LOG)]
+            if not some:
+                break
+            begun = time.monotonic()
+            moment = f"2026-11-29T{number // 60:02d}:{number % 60:02d}:00+00:00"
+            dataset = EvalDataset(name="shop", samples=len(some))
+            spec = EvalSpec(
+                created=moment, task=f"round{number}", dataset=dataset, model="tiny/policy",
+                config=EvalConfig(),
+            )  # fmt: skip
+            results = EvalResults(total_samples=len(some), completed_samples=len(some))
+            log = EvalLog(
+                status="success", eval=spec, plan=EvalPlan(), results=results, stats=EvalStats(),
+                samples=[sample(trace) for trace in some],
+            )  # fmt: skip
+            name = moment[:19].replace(":", "-")
+            write_eval_log(log, str(folder / f"{name}_round{number}_{number:022d}.eval"))
+            seconds += time.monotonic() - begun
+            turns += sum(len(trace["steps"]) for trace in some)
+    return {"version": inspect_ai.__version__, "turns_per_s": turns / seconds}
+
+
+def sample(trace: dict[str, Any]) -> Any:
+    """An episode in Inspect's terms."""
+    from inspect_ai.log import EvalSample
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageTool,
+        ChatMessageUser,
+        ModelOutput,
+    )  # fmt: skip
+    from inspect_ai.scorer import Score
+    from inspect_ai.tool import ToolCall
+
+    wish = trace["reset"]["task_instruction"]
+    messages: list[Any] = [ChatMessageSystem(content="You shop."), ChatMessageUser(content=wish)]
+    for number, step in enumerate(trace["steps"]):
+        call, key = step["model"]["tool_calls"][0], f"call_{number}"
+        tool = ToolCall(id=key, function=call["name"], arguments=call["arguments"])
+        messages.append(ChatMessageAssistant(content=step["model"]["content"], tool_calls=[tool]))
+        page = step["environment"]["observation"]
+        messages.append(ChatMessageTool(content=page, tool_call_id=key, function=call["name"]))
+    final = trace["final"] or {}
+    reward = final.get("reward", 0.0)
+    return EvalSample(
+        id=trace["episode_id"], epoch=1, input=wish, target="", messages=messages,
+        output=ModelOutput.from_content("policy", trace["steps"][-1]["model"]["content"]),
+        scores={"reward": Score(value=reward), "success": Score(value=float(reward == 1.0))},
+        metadata={
+            "arm": trace["provenance"]["skills"]["assignment"]["mode"],
+            "end": final.get("termination_reason", "error"),
+            "task": trace["job"]["task_id"],
+        },
+    )  # fmt: skip
+
+
+def read_all(logs: list[Path]) -> float:
+    """Milliseconds to find a word by reading every log."""
+    from inspect_ai.log import read_eval_log
+
+    begun = time.perf_counter()
+    found = [
+        sample.id
+        for log in logs
+        for sample in read_eval_log(str(log)).samples or []
+        if any(NEEDLE in str(message.content) for message in sample.messages)
+    ]
+    assert found, NEEDLE
+    return (time.perf_counter() - begun) * 1000
+
+
+def serve(folder: Path) -> dict[str, float]:
+    """Start its server, ask it, end it; medians in milliseconds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "inspect_ai", "view", "start", "--log-dir", str(folder)]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        return ask(f"http://127.0.0.1:{port}")
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+def ask(address: str) -> dict[str, float]:
+    """A log's samples and one of them, as the viewer reads them."""
+    import requests
+
+    session = requests.Session()
+
+    def get(path: str, **query: Any) -> Any:
+        answer = session.get(address + path, params=query, timeout=120)
+        answer.raise_for_status()
+        return answer
+
+    for _ in range(240):
+        try:
+            files = get("/api/logs").json()["files"]
+            break
+        except requests.ConnectionError:
+            time.sleep(0.5)
+    log = urllib.parse.quote(files[0]["name"], safe="")
+    size = int(get(f"/api/log-size/{log}").text)
+
+    def part(start: int, end: int) -> bytes:
+        content: bytes = get(f"/api/log-bytes/{log}", start=start, end=end).content
+        return content
+
+    def directory() -> dict[str, tuple[int, int]]:
+        tail = part(max(0, size - 65557), size - 1)
+        end = tail.rfind(b"PK\5\6")
+        length, at = struct.unpack("<II", tail[end + 12 : end + 20])
+        entries, place, made = part(at, at + length - 1), 0, {}
+        while place < len(entries):
+            packed = struct.unpack("<I", entries[place + 20 : place + 24])[0]
+            name, extra, note = struct.unpack("<HHH", entries[place + 28 : place + 34])
+            offset = struct.unpack("<I", entries[place + 42 : place + 46])[0]
+            made[entries[place + 46 : place + 46 + name].decode()] = (offset, packed)
+            place += 46 + name + extra + note
+        return made
+
+    def read(entry: tuple[int, int]) -> bytes:
+        return part(entry[0], entry[0] + entry[1] + 200)
+
+    entries = directory()
+    summaries = next(name for name in entries if "summaries.json" in name)
+    samples = [name for name in entries if name.startswith("samples/")]
+    return {
+        "list": median(lambda: (directory(), read(entries[summaries]))),
+        "open": median(lambda: read(entries[samples[len(samples) // 2]])),
+    }
+
+
+def median(work: Callable[[], object]) -> float:
+    """Milliseconds of ``work``, warmed up once."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()
