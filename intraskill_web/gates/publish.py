@@ -82,6 +82,17 @@ def _contribution(
     )
 
 
+def gate_outcome(gate: GateRun) -> dict[str, Any]:
+    """What a gate's stage says of itself."""
+    return {
+        "status": gate.status,
+        "observations": gate.observations,
+        "delta_mean": gate.delta_mean,
+        "selected": gate.contributions.filter(status__in=("selected", "held")).count(),
+        "retired": gate.contributions.filter(status="retired").count(),
+    }
+
+
 def _summary(manifest: Json, contributions: Json, inference: Json) -> dict[str, Any]:
     """What the pages say about a gate beyond its own columns."""
     reward, used = contributions["estimates"]["reward"], contributions["observations"]

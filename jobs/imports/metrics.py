@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from intraskill_web.experiments.models import Round
 from intraskill_web.monitoring.models import MetricPoint, UpdatePoint
@@ -13,6 +14,7 @@ STEPS = "training_steps.csv"
 UPDATES = "wandb/optimizer_updates.csv"
 SUCCESS = "rollout/shopsim/success_rate"
 BATCH = 1000
+Point = TypeVar("Point", MetricPoint, UpdatePoint)
 
 
 def publish_steps(round_: Round, folder: PublishedFolder, report: Report) -> dict[str, Any]:
@@ -21,24 +23,7 @@ def publish_steps(round_: Round, folder: PublishedFolder, report: Report) -> dic
     if not rows:
         report.absent(f"{folder.relative(folder.analysis)}/{STEPS}: round {round_.number}")
         return {}
-    MetricPoint.objects.bulk_create(
-        [
-            MetricPoint(
-                experiment=round_.experiment,
-                round=round_,
-                name=name,
-                step=int(row["step"]),
-                value=float(value),
-            )
-            for row in rows
-            for name, value in row.items()
-            if "/" in name and value
-        ],
-        batch_size=BATCH,
-        update_conflicts=True,
-        unique_fields=["experiment", "name", "step"],
-        update_fields=["value", "round"],
-    )
+    _publish(MetricPoint, round_, rows, ("step",))
     return {
         "steps": len(rows),
         "last_step": int(rows[-1]["step"]),
@@ -50,15 +35,25 @@ def publish_steps(round_: Round, folder: PublishedFolder, report: Report) -> dic
 def publish_updates(round_: Round, folder: PublishedFolder) -> dict[str, Any]:
     """A point for every number of the round's optimiser updates."""
     rows = folder.of_round(UPDATES, round_.number)
-    UpdatePoint.objects.bulk_create(
+    _publish(UpdatePoint, round_, rows, ("update", "step"))
+    return {"updates": len(rows)} if rows else {}
+
+
+def _publish(
+    model: type[Point],
+    round_: Round,
+    rows: Iterable[Mapping[str, str]],
+    axes: Sequence[str],
+) -> None:
+    """A point for every number of every row; the first of ``axes`` says where it stands."""
+    model._default_manager.bulk_create(
         [
-            UpdatePoint(
+            model(
                 experiment=round_.experiment,
                 round=round_,
                 name=name,
-                update=int(row["update"]),
-                step=int(row["step"]),
                 value=float(value),
+                **{axis: int(row[axis]) for axis in axes},
             )
             for row in rows
             for name, value in row.items()
@@ -66,7 +61,6 @@ def publish_updates(round_: Round, folder: PublishedFolder) -> dict[str, Any]:
         ],
         batch_size=BATCH,
         update_conflicts=True,
-        unique_fields=["experiment", "name", "update"],
-        update_fields=["value", "round", "step"],
+        unique_fields=["experiment", "name", axes[0]],
+        update_fields=["value", "round", *axes[1:]],
     )
-    return {"updates": len(rows)} if rows else {}

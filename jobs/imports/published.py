@@ -11,7 +11,7 @@ from typing import Any
 
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
-from intraskill_web.gates.models import GateRun
+from intraskill_web.gates.publish import gate_outcome
 from intraskill_web.ledger.models import Candidate
 from intraskill_web.ledger.publish import publish_candidates, publish_results
 from intraskill_web.skills.models import ChunkRevision, SkillVersion, SkillVersionChunk
@@ -174,17 +174,6 @@ def _named_candidate(round_: Round, row: dict[str, str]) -> None:
             "status": "pooled",
         },
     )
-
-
-def gate_outcome(gate: GateRun) -> dict[str, Any]:
-    """What a gate's stage says of itself."""
-    return {
-        "status": gate.status,
-        "observations": gate.observations,
-        "delta_mean": gate.delta_mean,
-        "selected": gate.contributions.filter(status__in=("selected", "held")).count(),
-        "retired": gate.contributions.filter(status="retired").count(),
-    }
 
 
 def _version(

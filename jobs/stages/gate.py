@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from intraskill_web.experiments.models import Stage
-from intraskill_web.gates.publish import publish_gate
+from intraskill_web.gates.publish import gate_outcome, publish_gate
 from intraskill_web.ledger.publish import publish_results, publish_untested
 from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.analyse import pool
@@ -96,10 +96,4 @@ def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
         return publish_untested(stage.round, plan.selected_bank) | {"mode": plan.config.gate.mode}
     gate = publish_gate(stage.round, folder(plan), run=plan.run)
     publish_results(gate)
-    return {
-        "status": gate.status,
-        "observations": gate.observations,
-        "delta_mean": gate.delta_mean,
-        "selected": gate.contributions.filter(status__in=("selected", "held")).count(),
-        "retired": gate.contributions.filter(status="retired").count(),
-    }
+    return gate_outcome(gate)

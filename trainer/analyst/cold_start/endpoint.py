@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from trainer.analyst.cold_start.clusters import TEXTS as CLUSTER_TEXTS
@@ -12,11 +11,8 @@ from trainer.analyst.cold_start.draft import TEXTS as CHUNK_TEXTS
 from trainer.analyst.cold_start.success import MOST_LESSONS, lesson_errors
 from trainer.analyst.cold_start.success import TEXTS as LESSON_TEXTS
 from trainer.analyst.endpoint.analyst import system_prompt
-from trainer.analyst.endpoint.asking import Conversation
-from trainer.analyst.endpoint.budget import Budget
-from trainer.analyst.endpoint.client import ChatClient
 from trainer.analyst.endpoint.compaction import compact_trace
-from trainer.analyst.endpoint.journal import Journal
+from trainer.analyst.endpoint.line import Line
 from trainer.analyst.endpoint.prompts import (
     CLUSTERER,
     DRAFTER,
@@ -27,7 +23,7 @@ from trainer.analyst.endpoint.repair import Check, as_json, ask_until_valid
 from trainer.analyst.endpoint.tools import function, object_of, one_call
 from trainer.analyst.endpoint.wire import Message
 from trainer.analyst.maker import AnalystFailed
-from trainer.analyst.settings import ChatSettings, LimitSettings
+from trainer.analyst.settings import LimitSettings
 from trainer.canonical import fingerprint, safe_name
 from trainer.rollout.traces import without_times
 from trainer.shop.world import World
@@ -89,25 +85,19 @@ class EndpointColdStart:
     def __init__(
         self,
         world: World,
+        line: Line,
         *,
-        settings: ChatSettings,
         limits: LimitSettings,
-        client: ChatClient,
-        budget: Budget,
-        transcripts: Path,
     ) -> None:
         self._world = world
-        self._settings = settings
+        self._line = line
         self._limits = limits
-        self._client = client
-        self._budget = budget
-        self._transcripts = transcripts
         self._drafter = system_prompt(DRAFTER, WORD_WORLD_COMPILER, world)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, sampling, prompts and tools of all roles."""
         return {
-            **self._settings.identity(),
+            **self._line.settings.identity(),
             "prompt_sha256": fingerprint([SUCCESS, CLUSTERER, self._drafter]),
             "tools_sha256": fingerprint([SUBMIT_LESSONS, SUBMIT_CLUSTERS, SUBMIT_DRAFT]),
         }
@@ -116,7 +106,7 @@ class EndpointColdStart:
         """One call; an answer that breaks the contract is not repaired."""
         key = fingerprint([without_times(trace), self.identity()])[:8]
         name = f"success-{safe_name(trace['episode_id'])}.{key}"
-        conversation = self._conversation(name, self._settings.session_max_tokens)
+        conversation = self._line.conversation(name, self._line.settings.session_max_tokens)
         opening = _opening(SUCCESS, {"trace": compact_trace(trace), "max_cards": MOST_LESSONS})
         call = one_call(conversation.ask(opening, [SUBMIT_LESSONS]), ["submit_success_cards"])
         lessons = (call.arguments or {}).get("cards")
@@ -145,19 +135,12 @@ class EndpointColdStart:
 
     def _ask(self, role: str, opening: list[Message], tool: Row, check: Check) -> Row:
         key = fingerprint([opening, self.identity()])[:16]
-        conversation = self._conversation(f"{role}.{key}", self._settings.compile_max_tokens)
+        conversation = self._line.conversation(
+            f"{role}.{key}", self._line.settings.compile_max_tokens
+        )
         attempts = self._limits.compile_attempts
         result, _ = ask_until_valid(conversation, opening, tool, check, attempts)
         return result
-
-    def _conversation(self, name: str, max_tokens: int) -> Conversation:
-        return Conversation(
-            client=self._client,
-            journal=Journal(self._transcripts / f"{name}.jsonl"),
-            budget=self._budget,
-            settings=self._settings,
-            max_tokens=max_tokens,
-        )
 
 
 def _opening(system: str, payload: Row) -> list[Message]:

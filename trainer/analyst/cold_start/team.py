@@ -47,25 +47,19 @@ def open_team(config: ColdStartConfig, world: World, store: CardStore) -> Team:
 
 
 def _endpoint_team(config: ColdStartConfig, world: World, store: CardStore) -> Team:
-    from trainer.analyst.endpoint.people import open_line
+    from trainer.analyst.endpoint.line import open_line
 
     line = open_line(config.analyst, config.output_dir / "transcripts")
     roles = EndpointColdStart(
         world,
-        settings=line.settings,
+        line,
         limits=config.analyst.limits,
-        client=line.client,
-        budget=line.budget,
-        transcripts=line.transcripts,
     )
     failures = EndpointAnalyst(
         world,
         (),
-        settings=line.settings,
+        line,
         limits=config.analyst.limits,
-        client=line.client,
-        budget=line.budget,
-        transcripts=line.transcripts,
         store=store,
         stage="cold_start",
     )

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from trainer.analyst.card_store import CardStore
 from trainer.analyst.cards import Investigation, Stage, Submission
-from trainer.analyst.endpoint.asking import Conversation
-from trainer.analyst.endpoint.budget import Budget
-from trainer.analyst.endpoint.client import ChatClient
-from trainer.analyst.endpoint.journal import Journal
+from trainer.analyst.endpoint.line import Line
 from trainer.analyst.endpoint.live import LiveShop
 from trainer.analyst.endpoint.prompts import ANALYST, REMINDERS, WORD_WORLD
 from trainer.analyst.endpoint.session import Session, TurnLimitReached
 from trainer.analyst.endpoint.tools import submit_card_tool
-from trainer.analyst.settings import ChatSettings, LimitSettings
+from trainer.analyst.settings import LimitSettings
 from trainer.canonical import fingerprint, safe_name
 from trainer.rollout.traces import without_times
 from trainer.shop.session import ShopSession
@@ -37,22 +33,16 @@ class EndpointAnalyst:
         self,
         world: World,
         chunks: Sequence[Chunk],
+        line: Line,
         *,
-        settings: ChatSettings,
         limits: LimitSettings,
-        client: ChatClient,
-        budget: Budget,
-        transcripts: Path,
         store: CardStore,
         stage: Stage = "online",
     ) -> None:
         self._world = world
         self._chunks = chunks
-        self._settings = settings
+        self._line = line
         self._limits = limits
-        self._client = client
-        self._budget = budget
-        self._transcripts = transcripts
         self._store = store
         self._stage: Stage = stage
         self._slots = threading.BoundedSemaphore(limits.environment_slots)
@@ -61,7 +51,7 @@ class EndpointAnalyst:
     def identity(self) -> Mapping[str, Any]:
         """Model and sampling, prompts, tools and the stage."""
         return {
-            **self._settings.identity(),
+            **self._line.settings.identity(),
             "stage": self._stage,
             "prompt_sha256": fingerprint([self.system, REMINDERS]),
             "tools_sha256": fingerprint(submit_card_tool()),
@@ -71,12 +61,8 @@ class EndpointAnalyst:
         """Hold the conversation, or as much of it as was not held before."""
         with self._slots:
             session = Session(
-                conversation=Conversation(
-                    client=self._client,
-                    journal=Journal(self._transcript(trace)),
-                    budget=self._budget,
-                    settings=self._settings,
-                    max_tokens=self._settings.session_max_tokens,
+                conversation=self._line.conversation(
+                    self._transcript(trace), self._line.settings.session_max_tokens
                 ),
                 shop=LiveShop(lambda: ShopSession(self._world, trace["job"]["task_id"])),
                 system=self.system,
@@ -84,12 +70,12 @@ class EndpointAnalyst:
             )
             return session.run(trace, self._chunks, self._stage)
 
-    def _transcript(self, trace: Mapping[str, Any]) -> Path:
+    def _transcript(self, trace: Mapping[str, Any]) -> str:
         source = trace["episode_id"]
         chunks = [chunk.to_record() for chunk in self._chunks]
         key = fingerprint([without_times(trace), chunks, self.identity(), self._limits.turns])[:8]
         spent = self._store.errors(source, TurnLimitReached.__name__)
-        return self._transcripts / f"{safe_name(source)}.{key}.{spent + 1}.jsonl"
+        return f"{safe_name(source)}.{key}.{spent + 1}"
 
 
 def system_prompt(text: str, for_words: str, world: World) -> str:

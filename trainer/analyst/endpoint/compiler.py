@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from trainer.analyst.compiler.compile import Compiled
 from trainer.analyst.compiler.contract import Contract
 from trainer.analyst.compiler.history import outcome_of
 from trainer.analyst.endpoint.analyst import system_prompt
-from trainer.analyst.endpoint.asking import Conversation
-from trainer.analyst.endpoint.budget import Budget
-from trainer.analyst.endpoint.client import ChatClient
-from trainer.analyst.endpoint.journal import Journal
+from trainer.analyst.endpoint.line import Line
 from trainer.analyst.endpoint.prompts import (
     ADD_AND_REWRITE,
     COMPILER,
@@ -24,7 +20,7 @@ from trainer.analyst.endpoint.prompts import (
 from trainer.analyst.endpoint.repair import as_json, ask_until_valid
 from trainer.analyst.endpoint.tools import submit_candidates_tool
 from trainer.analyst.endpoint.wire import Message
-from trainer.analyst.settings import ChatSettings, LimitSettings
+from trainer.analyst.settings import LimitSettings
 from trainer.canonical import fingerprint
 from trainer.shop.world import World
 from trainer.skills.types import Chunk
@@ -40,20 +36,14 @@ class EndpointCompiler:
         self,
         world: World,
         chunks: Sequence[Chunk],
+        line: Line,
         *,
-        settings: ChatSettings,
         limits: LimitSettings,
-        client: ChatClient,
-        budget: Budget,
-        transcripts: Path,
         restructure: bool = False,
     ) -> None:
         self._chunks = chunks
-        self._settings = settings
+        self._line = line
         self._limits = limits
-        self._client = client
-        self._budget = budget
-        self._transcripts = transcripts
         operations = RESTRUCTURE if restructure else ADD_AND_REWRITE
         compiler = COMPILER.replace("{operations}", operations)
         self._system = system_prompt(compiler, WORD_WORLD_COMPILER, world)
@@ -62,7 +52,7 @@ class EndpointCompiler:
     def identity(self) -> Mapping[str, Any]:
         """Model and sampling, prompts and tools, and how often it may be asked."""
         return {
-            **self._settings.identity(),
+            **self._line.settings.identity(),
             "prompt_sha256": fingerprint([self._system, REPAIR]),
             "tools_sha256": fingerprint(self._tool),
             "attempts": self._limits.compile_attempts,
@@ -79,13 +69,8 @@ class EndpointCompiler:
             {"role": "user", "content": as_json(payload)},
         ]
         key = fingerprint([opening, self.identity()])[:16]
-        conversation = Conversation(
-            client=self._client,
-            journal=Journal(self._transcripts / f"compile.{key}.jsonl"),
-            budget=self._budget,
-            settings=self._settings,
-            max_tokens=self._settings.compile_max_tokens,
-            for_session=False,
+        conversation = self._line.conversation(
+            f"compile.{key}", self._line.settings.compile_max_tokens, for_session=False
         )
         result, attempts = ask_until_valid(
             conversation,
