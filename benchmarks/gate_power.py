@@ -180,6 +180,7 @@ def judged(published: Mapping[str, float], standard: Mapping[str, float]) -> dic
     """The figures that the bars are about."""
     return {
         "rmse_ratio": standard["rmse"] / published["rmse"],
+        "rmse_shrunk_ratio": standard["rmse_shrunk"] / published["rmse"],
         "null_adopted": standard["null_adopted"],
         "power_ratio": standard["power"] / published["power"],
         "helpful_retired": standard["helpful_retired"],
