@@ -1,7 +1,7 @@
 """The episode browser at size: ingest, list, text search, opening a page, disk.
 
     python -m benchmarks.episodes [--sizes 20000,200000] [--database sqlite|postgres]
-                                  [--peers PYTHON] [--out FILE] [--json]
+                                  [--peers PYTHON] [--folder F [--again]] [--out FILE]
 
 Each size is loaded on top of the one before, so the growth of every figure shows. Times of pages
 are those of the whole request inside the server process (middleware, queries, template), without
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.episodes_peers import ours, peers
-from benchmarks.episodes_requests import facets, lists, percentile, searches
+from benchmarks.episodes_requests import Figure, facets, figure, lists, percentile, searches
 
 SIZES = (20_000, 200_000)
 REPEATS = 12
@@ -38,16 +38,7 @@ MIX = {"list": (lists, "/episodes/?{}"), "search": (searches, "/episodes/?q={}")
        "facets": (facets, "/episodes/?{}")}  # fmt: skip
 OPEN = {"open": "/episodes/{}/", "json_open": "/episodes/{}/?format=json"}
 PARTS = ("index", "bodies")
-Figure = dict[str, Any]
 Times = dict[str, list[tuple[float, float]]]  # milliseconds, wall clock and CPU
-
-
-def figure(value: float, unit: str, peer: float | None = None, *, faster: bool = True) -> Figure:
-    """A figure; ``ratio`` above 1 says that ours is the better one."""
-    ratio = None
-    if peer is not None:
-        ratio = value / peer if not faster else peer / value
-    return {"value": value, "unit": unit, "peer": peer, "ratio": ratio}
 
 
 def _cpu_seconds() -> float:
@@ -65,7 +56,7 @@ class Bench:
         self.loaded = 0
 
     def prepare(self) -> None:
-        """An empty home and database."""
+        """The home and database in the folder, made where there is none."""
         os.environ["INTRASKILL_HOME"] = str(self.folder / "home")
         os.environ["DJANGO_SETTINGS_MODULE"] = "intraskill_web.settings"
         if self.database == "sqlite":
@@ -81,9 +72,10 @@ class Bench:
 
         call_command("migrate", verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
-        self.experiment = Experiment.objects.create(name="bench")
+        self.experiment, _new = Experiment.objects.get_or_create(name="bench")
         self.client = Client()
-        self.client.force_login(User.objects.create_user("bench", is_superuser=True))
+        user, _new = User.objects.get_or_create(username="bench", is_superuser=True)
+        self.client.force_login(user)
 
     def grow(self, size: int) -> None:
         """Load up to ``size`` episodes and measure everything."""
@@ -106,6 +98,10 @@ class Bench:
         assert ingest(parts, self.experiment).episodes == 0
         self.note(f"ingest_again_s_{size}", figure(time.monotonic() - again, "s"))
         shutil.rmtree(parts)
+        self.measure(size)
+
+    def measure(self, size: int) -> None:
+        """Everything but the ingest, of ``size`` episodes that are there."""
         self.loaded = size
         self._disk(size)
         self._pages(size)
@@ -194,11 +190,12 @@ class Bench:
         append_jsonl(self.folder / "long.jsonl", [long_trace()])
         size = (self.folder / "long.jsonl").stat().st_size
         ingest(self.folder / "long.jsonl", self.experiment)
-        pk = Episode.objects.get(episode_id="long").pk
-        times = self._timed(lambda: {"page": str(pk)}, "/episodes/{}/", 20)["page"]
+        row = Episode.objects.get(episode_id="long")
+        times = self._timed(lambda: {"page": str(row.pk)}, "/episodes/{}/", 20)["page"]
         for clock, label in ((0, ""), (1, "_cpu")):
             value = percentile([t[clock] for t in times], 95)
             self.note(f"open_long_p95{label}_ms", figure(value, f"ms, {size / 1e6:.1f} MB"))
+        row.delete()
 
     def note(self, name: str, value: Figure) -> None:
         """Keep a figure and say it."""
@@ -218,6 +215,7 @@ def main() -> None:
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--folder", type=Path, help="where to work; kept afterwards")
     parser.add_argument("--peers", help="a Python with mlflow, inspect-ai and requests in it")
+    parser.add_argument("--again", action="store_true", help="measure what --folder holds")
     parser.add_argument("--out", type=Path, help="a file for the figures")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -226,19 +224,21 @@ def main() -> None:
     try:
         bench.prepare()
         for number, size in enumerate(sorted(int(text) for text in options.sizes.split(","))):
-            bench.grow(size)
-            if not number:
+            if options.again:
+                bench.measure(size)
+            else:
+                bench.grow(size)
+            if not number and not options.again:
                 bench.compare(size)
             if options.out:
                 options.out.write_text(json.dumps({"figures": bench.figures}))
-        bench.long_episode()
+        if not options.again:
+            bench.long_episode()
         if options.out:
             options.out.write_text(json.dumps({"figures": bench.figures}))
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-    largest = f"ingest_turns_per_s_{bench.loaded}"
-    bench.figures["ingest_turns_per_s"] = bench.figures[largest]
     print(json.dumps({"figures": bench.figures}) if options.json else "")
 
 

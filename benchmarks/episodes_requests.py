@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from benchmarks.episodes_work import HAN, LATIN, NEEDLE_EVERY, PRODUCTS
 
@@ -17,6 +18,17 @@ QUESTIONS = {
     "common": "/episodes/?q=水杯&format=json",
     "open": "/episodes/777/?format=json",
 }
+
+
+Figure = dict[str, Any]
+
+
+def figure(value: float, unit: str, peer: float | None = None, *, faster: bool = True) -> Figure:
+    """A figure; ``ratio`` above 1 says that ours is the better one."""
+    ratio = None
+    if peer is not None:
+        ratio = value / peer if not faster else peer / value
+    return {"value": value, "unit": unit, "peer": peer, "ratio": ratio}
 
 
 def lists(rng: random.Random, size: int) -> dict[str, str]:
