@@ -25,7 +25,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.episodes_peers import ours, peers
 from benchmarks.episodes_requests import Figure, facets, figure, lists, percentile, searches
