@@ -104,7 +104,7 @@ def test_definitions_exist_in_both_languages() -> None:
         assert bool(entry.misread) == bool(english[key].misread), key
 
 
-HELP = re.compile(r"""\{% help ["'](\w+)["'] %\}""")
+HELP = re.compile(r"""\{% (?:help |card [^%]*\bhelp=)["'](\w+)["']""")
 
 
 def test_every_question_mark_has_its_definition_and_every_definition_its_question_mark() -> None:
