@@ -49,6 +49,7 @@ class Forest:
     budget: int | None
     statuses: list[str]
     evidence: bool  # whether selection asks for evidence, or for sign and rank
+    estimator: str  # of the standard errors
     excluding_zero: int
     by_chance: str
     table: Table
@@ -74,10 +75,18 @@ def forest(gate: GateRun, rows: Sequence[Contribution], *, experiment: str) -> F
         budget=gate.summary.get("active_skill_budget"),
         statuses=[s for s in STATUS_ORDER if s in present],
         evidence=evidence,
+        estimator=_estimator(gate),
         excluding_zero=len(zero_out),
         by_chance=f"{0.05 * len(rows):.1f}",
         table=contributions_table(rows),
     )
+
+
+def _estimator(gate: GateRun) -> str:
+    """How the profile computes standard errors; both have one row a task."""
+    if gate.profile == "standard":
+        return _("HC3, a task's two masked rollouts against each other")
+    return _("HC3, a task's masked rollout against its bare one")
 
 
 def families(rows: Sequence[Contribution]) -> list[list[Contribution]]:

@@ -102,3 +102,17 @@ def test_a_round_without_a_gate_says_what_it_needs(made: Made, viewer_client: Cl
     text = viewer_client.get("/experiments/demo/rounds/1/gate/").content.decode()
     assert "The gate has not run" in text
     assert "It needs train, analyse and validate" in text
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("published", "masked rollout against its bare one"),
+        ("standard", "two masked rollouts against each other"),
+    ],
+)
+def test_the_forest_names_the_estimator_of_the_profile(
+    gate: GateRun, viewer_client: Client, profile: str, said: str
+) -> None:
+    GateRun.objects.filter(pk=gate.pk).update(profile=profile)
+    assert said in viewer_client.get(PATH).content.decode()

@@ -84,7 +84,7 @@ def _forest(found: Comparison) -> ForestCard:
     note = _("Zero of the scale is the mean of all rows, %(centre)s. Intervals are over runs.") % {
         "centre": formats.rate(centre, 4)
     }
-    return ForestCard(_("Mean of each arm, 95 % interval"), forest_axis(scale), lines, note=note,
+    return ForestCard(_("Mean of each arm, interval of 95 %"), forest_axis(scale), lines, note=note,
                       source="data/comparison.json")  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def _arms(found: Comparison) -> TableCard:
         Column("n", _("Runs"), "count"),
         Column("mean", _("Mean"), "number"),
         Column("sd", _("Standard deviation"), "number"),
-        Column("interval", _("95 % interval")),
+        Column("interval", _("Interval, 95 %")),
         Column("least", _("Least"), "number"),
         Column("most", _("Most"), "number"),
         Column("runs", _("Names"), "mono"),
@@ -132,7 +132,7 @@ def _seeds(found: Comparison) -> list[Block]:
         Column("n", _("Seeds"), "count"),
         Column("difference", _("Difference"), "number"),
         Column("sd", _("Standard deviation"), "number"),
-        Column("interval", _("95 % interval")),
+        Column("interval", _("Interval, 95 %")),
         Column("p", _("p"), "number"),
         Column("p_holm", _("p, Holm"), "number"),
     ]
@@ -178,7 +178,7 @@ def _pairs(found: Comparison) -> list[Block]:
         Column("where", _("Condition")),
         Column("metric", _("Metric")),
         Column("difference", _("Difference"), "number"),
-        Column("interval", _("95 % interval")),
+        Column("interval", _("Interval, 95 %")),
         Column("p", _("p"), "number"),
         Column("p_holm", _("p, Holm"), "number"),
         Column("detectable", _("Smallest detectable"), "rate"),

@@ -107,7 +107,7 @@ def _forest(test: Test) -> ForestCard:
             }
         )
     return ForestCard(
-        _("Paired differences, 95 % interval"), forest_axis(scale), lines,
+        _("Paired differences, interval of 95 %"), forest_axis(scale), lines,
         source=test.contrasts[0].source,
         note=_("Percentile bootstrap over tasks, 10,000 resamples."),
     )  # fmt: skip
