@@ -34,9 +34,15 @@ class Pair:
         return "same" if _answer(self.a) == _answer(self.b) else "page"
 
     @property
+    def index(self) -> int:
+        """The turn's number: of A, else of B."""
+        turn = self.a or self.b
+        return turn.index if turn else 0
+
+    @property
     def anchor(self) -> str:
         """The turn's address: of A, else of B."""
-        return f"t{self.a.index}" if self.a else f"b{self.b.index if self.b else 0}"
+        return f"{'t' if self.a else 'b'}{self.index}"
 
 
 @dataclass(frozen=True, slots=True)

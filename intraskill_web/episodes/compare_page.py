@@ -83,7 +83,7 @@ def sentence(found: Comparison) -> str:
     if found.divergence is None:
         return _("Both episodes are the same, turn by turn.")
     pair: Pair = found.pairs[found.divergence]
-    n = pair.a.index if pair.a else pair.b.index if pair.b else 0
+    n = pair.index
     if pair.kind in ("only_a", "only_b"):
         longer = "A" if pair.kind == "only_a" else "B"
         return _("First divergence, turn %(n)s: only %(who)s goes on.") % {"n": n, "who": longer}

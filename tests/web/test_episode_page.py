@@ -170,6 +170,22 @@ def test_two_episodes_stand_beside_each_other_from_their_divergence(
     assert 'id="divergence"' not in same
 
 
+def test_a_shorter_and_a_longer_episode_stand_beside_each_other(
+    made: Made, viewer_client: Client
+) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    masked = Episode.objects.get(round=made.rounds[0], purpose="masked", task_id=4)
+    trace = make_trace("x", 4, 0, [])
+    trace["steps"] = trace["steps"][:2]
+    lines = masked.file.read_text().splitlines()
+    lines[masked.line] = json.dumps(trace)
+    masked.file.write_text("\n".join(lines) + "\n")
+    for one, other, who in ((bare, masked, "A"), (masked, bare, "B")):
+        answer = viewer_client.get(f"/episodes/{one.pk}/?with={other.pk}")
+        assert answer.status_code == 200
+        assert f"turn 3: only {who} goes on." in answer.content.decode()
+
+
 def test_a_comparison_offers_an_episode_that_ended_otherwise(
     made: Made, viewer_client: Client
 ) -> None:
