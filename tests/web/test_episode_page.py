@@ -180,10 +180,10 @@ def test_a_shorter_and_a_longer_episode_stand_beside_each_other(
     lines = masked.file.read_text().splitlines()
     lines[masked.line] = json.dumps(trace)
     masked.file.write_text("\n".join(lines) + "\n")
-    for one, other, who in ((bare, masked, "A"), (masked, bare, "B")):
-        answer = viewer_client.get(f"/episodes/{one.pk}/?with={other.pk}")
-        assert answer.status_code == 200
-        assert f"turn 3: only {who} goes on." in answer.content.decode()
+    for one, other, first in ((bare, masked, "t3"), (masked, bare, "b3")):
+        text = viewer_client.get(f"/episodes/{one.pk}/?with={other.pk}").content.decode()
+        assert f'href="#{first}"><span class="tn">3</span>' in text
+        assert text.count("no turn at this height") == 2
 
 
 def test_a_comparison_offers_an_episode_that_ended_otherwise(
