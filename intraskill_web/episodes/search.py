@@ -73,7 +73,9 @@ def hit_in(episode: Episode, words: Words) -> Hit | None:
     """Where the episode holds the words; None when it does not or its trace is gone."""
     try:
         body = read_body(episode)
-        return words.hit(sayings(trace_of(episode, body))) if words.may_be_in(body) else None
+        if not (words.certain or words.may_be_in(body)):
+            return None
+        return words.hit(sayings(trace_of(episode, body)))
     except InputError:
         return None
 

@@ -15,12 +15,13 @@ from intraskill_web.episodes.grams import required
 from intraskill_web.episodes.terms import Terms
 
 WORD = re.compile(r'"([^"]+)"?|(\S+)')
-# Words that stand in the JSON of a trace as they are spelled, in either case: they are in no joint
-# of two texts and have no escapes.
-PLAIN = re.compile(r"[a-z0-9_\u3400-\u4dbf\u4e00-\u9fff-]+")
-# Bodies that may say a plain word otherwise: escaped characters, numbers that Python writes
-# otherwise, and the two characters whose lower case is an ASCII letter.
-OTHERWISE = re.compile(rb"\\u|[0-9][eE][+-]?[0-9]|\xe2\x84\xaa|\xc4\xb0")
+# Words that stand in the JSON of a trace as they are spelled, in either case: they lie in no joint
+# of two texts, have no escapes, and are no part of a number, which Python may write otherwise.
+PLAIN = re.compile(r"(?=.*[a-df-z_\u3400-\u9fff])[a-z0-9_\u3400-\u4dbf\u4e00-\u9fff-]+")
+NUMBER = "infinity"
+# Bodies that may say a plain word otherwise: escaped characters, and the two characters whose lower
+# case is an ASCII letter.
+OTHERWISE = (b"\\u", "\u212a".encode(), "\u0130".encode())
 AROUND = 60  # characters shown before and after a hit
 MOST = 12  # words of one search
 
@@ -63,10 +64,11 @@ class Words:
 
     def may_be_in(self, body: bytes) -> bool:
         """Whether the JSON of a trace may hold all words: quick, and True when in doubt."""
-        if OTHERWISE.search(body):
+        if any(mark in body for mark in OTHERWISE):
             return True
         lowered = body.lower()
-        return all(word.encode() in lowered for word in self.words if PLAIN.fullmatch(word))
+        plain = (w for w in self.words if PLAIN.fullmatch(w) and w not in NUMBER)
+        return all(word.encode() in lowered for word in plain)
 
     def hit(self, said: Iterable[Saying]) -> Hit | None:
         """Where an episode holds the words; None when one of them is missing."""
