@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from jobs.launchers.sglang_server import ServerFailed, ServerSpec, SglangServer, check_serving
+from jobs.launchers.sglang_http import ServerFailed, check_serving
+from jobs.launchers.sglang_server import ServerSpec, SglangServer
 from trainer.errors import IncompleteError
 
 EXIT_SERVER = 70

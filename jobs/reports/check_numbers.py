@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from jobs.reports.check_pages import Page, parsed
 from trainer.analysis import Analysis
 from trainer.analysis.contrasts import CONTRASTS, contrast, on_shared_tasks
-from trainer.analysis.several import Comparison
+from trainer.analysis.several_schema import Comparison
 from trainer.compare.outcomes import Arm
 from trainer.errors import InputError
 from trainer.files import read_json

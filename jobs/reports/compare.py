@@ -12,12 +12,13 @@ from django.conf import settings
 from intraskill_web.core.po import compile_stale
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.site.comparison import comparison
-from jobs.reports import build, tables
+from jobs.reports import build, placing, tables
 from jobs.reports.library import dumps
 from jobs.reports.manifest import NAME, manifest_bytes
 from jobs.reports.pages import languages_named, render
 from trainer.analysis import Material, read_material
-from trainer.analysis.several import Comparison, compare_runs
+from trainer.analysis.several import compare_runs
+from trainer.analysis.several_schema import Comparison
 from trainer.canonical import fingerprint
 
 DOCUMENT = "data/comparison.json"
@@ -31,11 +32,11 @@ def export_comparison(
     archive: bool = False,
     force: bool = False,
     tell: build.Tell = lambda done, total, message: None,
-) -> build.Exported:
+) -> placing.Exported:
     """Write the comparison of experiments to ``out``. Raises InputError as ``export_report``."""
     began = time.monotonic()
     chosen = languages_named(languages)
-    build.refuse_overwriting(out, force)
+    placing.refuse_overwriting(out, force)
     compile_stale(Path(folder) for folder in settings.LOCALE_PATHS)
     total = len(experiments) + 2
     materials = []
@@ -66,7 +67,7 @@ def export_comparison(
     }  # fmt: skip
     files[NAME] = manifest_bytes(head, files)
     tell(total - 1, total, "files")
-    return build.finish(out, files, archive=archive, began=began)
+    return placing.finish(out, files, archive=archive, began=began)
 
 
 def _data(found: Comparison, materials: Sequence[Material]) -> dict[str, bytes]:

@@ -12,9 +12,10 @@ from django.utils import timezone
 from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import Export
-from jobs.reports.build import Exported, export_report
+from jobs.reports.build import export_report
 from jobs.reports.check import check_report
 from jobs.reports.compare import export_comparison
+from jobs.reports.placing import Exported
 from trainer.errors import InputError
 
 

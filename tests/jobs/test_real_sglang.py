@@ -19,15 +19,8 @@ import pytest
 import yaml
 
 from jobs import process
-from jobs.launchers.sglang_server import (
-    ServerSpec,
-    SglangServer,
-    answers,
-    check_serving,
-    model_path,
-    probe,
-    update_weights,
-)
+from jobs.launchers.sglang_http import answers, check_serving, model_path, probe, update_weights
+from jobs.launchers.sglang_server import ServerSpec, SglangServer
 from tests.ports import free_port
 from tests.trainer.engines_slime.launch_files import write_bank
 from trainer.files import read_json, read_jsonl, write_json

@@ -12,14 +12,8 @@ import pytest
 
 from jobs import process
 from jobs.launchers import sglang_server
-from jobs.launchers.sglang_server import (
-    ServerFailed,
-    ServerSpec,
-    SglangServer,
-    answers,
-    check_serving,
-    update_weights,
-)
+from jobs.launchers.sglang_http import ServerFailed, answers, check_serving, update_weights
+from jobs.launchers.sglang_server import ServerSpec, SglangServer
 from jobs.launchers.with_server import Guarded
 from tests.ports import free_port
 from trainer.files import read_json

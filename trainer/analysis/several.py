@@ -13,83 +13,22 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 from scipy import stats
 
 from trainer.analysis.contrasts import contrast, on_shared_tasks
 from trainer.analysis.material import Material
 from trainer.analysis.schema_outcomes import Contrast
-from trainer.analysis.schema_values import Figure, Interval, Record
+from trainer.analysis.schema_values import Interval
+from trainer.analysis.several_schema import ArmRow, Comparison, RunPair, RunRow, SeedPair
 from trainer.canonical import fingerprint
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.paired import holm
 from trainer.compare.report import PRIMARY, mean
 from trainer.errors import InputError
 
-SCHEMA = "intraskill-comparison-of-runs-v1"
 SEEDS = ("seed", "mask_seed")
 CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
 METRICS = ("success", "reward")
-
-
-class RunRow(Record):
-    """One run: its arm and the figures of its conditions, by split, condition and metric."""
-
-    name: str
-    arm: str
-    seed: int | None
-    rounds: int
-    final_chunks: int | None
-    figures: dict[str, Figure]
-
-
-class ArmRow(Record):
-    """One metric of one arm over its runs; ``sd`` and ``interval`` need two runs."""
-
-    arm: str
-    figure: str
-    runs: list[str]
-    n: int
-    mean: float
-    sd: float | None
-    interval: Interval | None
-    least: float
-    most: float
-
-
-class SeedPair(Record):
-    """Arm b minus arm a over the seeds that both have."""
-
-    a: str
-    b: str
-    figure: str
-    seeds: list[int]
-    n: int
-    difference: float
-    sd: float
-    interval: Interval
-    p: float
-    p_holm: float
-
-
-class RunPair(Record):
-    """Run b minus run a on the tasks that both played in one condition; p of reward and success."""
-
-    condition: str
-    contrast: Contrast
-    p_holm: dict[str, float]
-
-
-class Comparison(Record):
-    """The whole document. ``settings`` are by arm; arms differ in ``differing``."""
-
-    schema_version: str = Field(default=SCHEMA)
-    runs: list[RunRow]
-    arms: list[ArmRow]
-    seed_pairs: list[SeedPair]
-    run_pairs: list[RunPair]
-    settings: dict[str, dict[str, Any]]
-    differing: dict[str, dict[str, Any]]
 
 
 def compare_runs(materials: Sequence[Material]) -> Comparison:

@@ -18,7 +18,7 @@ from intraskill_web.reports.site.blocks import (
     Text,
 )
 from intraskill_web.reports.site.words import CONDITIONS, METRICS, TRANSITIONS
-from trainer.analysis.several import Comparison
+from trainer.analysis.several_schema import Comparison
 
 HEADLINES = ("final_free", "final_st")
 
