@@ -15,7 +15,8 @@ from intraskill_web.experiments.flow import OPERATOR
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import create_experiment, resume_round, start_round
 from jobs.transitions import RoundState
-from trainer.config import ExperimentConfig, GateSettings, load_config, parse_config
+from trainer.config import ExperimentConfig, GateSettings
+from trainer.config_files import load_config, parse_config
 from trainer.errors import InputError
 
 DEMO = "demo"

@@ -17,13 +17,7 @@ from pydantic import ValidationError, create_model
 
 from intraskill_web.configs.schema import Group, groups
 from trainer.analyst.settings import AnalystSettings
-from trainer.config import (
-    Config,
-    Count,
-    CurriculumSettings,
-    ExperimentConfig,
-    GateSettings,
-)
+from trainer.config import Config, Count, CurriculumSettings, ExperimentConfig, GateSettings
 from trainer.errors import InputError
 
 PARTS = ("gate", "analyst", "curriculum")

@@ -17,7 +17,8 @@ from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.services import create_experiment
 from trainer.canonical import fingerprint
-from trainer.config import ExperimentConfig, parse_config
+from trainer.config import ExperimentConfig
+from trainer.config_files import parse_config
 from trainer.errors import InputError
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from trainer.config import WorldConfig, load_config
+from trainer.config import WorldConfig
 from trainer.config_base import Config, Count, Name, Positive
+from trainer.config_files import load_config
 from trainer.engines.endpoint.settings import EndpointSettings
 
 FILE = "endpoints.yaml"

@@ -12,7 +12,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.config_changes import from_dotted, merged
-from trainer.config import ExperimentConfig, read_yaml
+from trainer.config import ExperimentConfig
+from trainer.config_files import read_yaml
 from trainer.errors import InputError
 
 # in the order in which arms are shown; the first is what the others are compared with

@@ -16,7 +16,8 @@ from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.presets import arm_config, preset
 from intraskill_web.monitoring.preflight.run import require_ready
 from trainer.canonical import safe_name
-from trainer.config import ExperimentConfig, load_config
+from trainer.config import ExperimentConfig
+from trainer.config_files import load_config
 from trainer.errors import InputError
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from django.conf import settings
 from intraskill_web import home
 from intraskill_web.experiments import services
 from intraskill_web.monitoring.models import Channel
-from trainer.config import ExperimentConfig, load_config
+from trainer.config import ExperimentConfig
+from trainer.config_files import load_config
 hook, secret = sys.argv[1:]
 home.prepare(Path(settings.INTRASKILL_HOME))
 call_command("migrate", verbosity=0)

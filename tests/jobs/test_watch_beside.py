@@ -7,7 +7,8 @@ from typing import Any
 
 from jobs.layout import RoundPlan
 from jobs.stages import train
-from trainer.config import AnalystConfig, ExperimentConfig, load_config
+from trainer.config import AnalystConfig, ExperimentConfig
+from trainer.config_files import load_config
 
 
 def plan(folder: Path, analyst: Any) -> RoundPlan:

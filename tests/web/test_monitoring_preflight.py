@@ -22,7 +22,8 @@ from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, wo
 from jobs import queue
 from jobs.queue import QueueStatus
 from tests.web.factories import Made
-from trainer.config import ExperimentConfig, load_config
+from trainer.config import ExperimentConfig
+from trainer.config_files import load_config
 from trainer.errors import InputError
 
 QUICK = Path(django_settings.BASE_DIR) / "configs" / "mini" / "quick.yaml"

@@ -11,7 +11,8 @@ from pathlib import Path
 from trainer.analyst.run import run_analysis
 from trainer.analyst.watch import STOP_MARKER, WATCH_FOLDER, end_watch, watch
 from trainer.cli.main import add_json_flag, print_json
-from trainer.config import AnalystConfig, PolicyConfig, load_config
+from trainer.config import AnalystConfig, PolicyConfig
+from trainer.config_files import load_config
 from trainer.lock import exclusive
 from trainer.progress import listen_for_stop
 from trainer.rollout.policy import Policy

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import EvaluateConfig, SkillsConfig, WorldConfig, load_config
+from trainer.config import EvaluateConfig, SkillsConfig, WorldConfig
+from trainer.config_files import load_config
 from trainer.engines.open import open_policy
 from trainer.errors import InputError
 from trainer.files import write_json

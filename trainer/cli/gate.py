@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import (
-    DEFAULT_GATE_PROFILE,
-    DEFAULT_MASK_SEED,
-    DEFAULT_SEED,
-    parse_config,
-    read_yaml,
-)
+from trainer.config import DEFAULT_GATE_PROFILE, DEFAULT_MASK_SEED, DEFAULT_SEED
+from trainer.config_files import parse_config, read_yaml
 from trainer.errors import InputError, typed_as
 from trainer.progress import listen_for_stop
 from trainer.reading import Node

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from trainer.cli.main import add_json_flag, print_json
-from trainer.config import TrainConfig, load_config
+from trainer.config import TrainConfig
+from trainer.config_files import load_config
 from trainer.engines.open import open_training
 from trainer.files import write_json
 from trainer.grpo.loop import TrainingRun, starting_counters

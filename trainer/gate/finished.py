@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.canonical import fingerprint
-from trainer.config import parse_config
+from trainer.config_files import parse_config
 from trainer.errors import InputError
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA, without_time
 from trainer.gate.cold_start.documents import CONTRIBUTIONS_SCHEMA as COLD_START_SCHEMA

@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainer.config import (
-    EvaluateConfig,
-    ExperimentConfig,
-    TrainConfig,
-    load_config,
-    parse_config,
-    read_yaml,
-)
+from trainer.config import EvaluateConfig, ExperimentConfig, TrainConfig
+from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.errors import InputError
 from trainer.gate.config import GateConfig
 

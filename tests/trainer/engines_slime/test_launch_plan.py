@@ -169,7 +169,7 @@ def test_a_value_that_is_none_names_its_field(tmp_path, environ, field):
 
 def test_a_missing_checkpoint_setting_is_named():
     with pytest.raises(InputError, match="checkpoints"):
-        from trainer.config import parse_config
+        from trainer.config_files import parse_config
 
         parse_config({"engine": "slime"}, SlimeConfig, file=Path("x.yaml"))
 

@@ -19,13 +19,8 @@ from typing import Any
 import yaml
 
 from trainer.canonical import safe_name
-from trainer.config import (
-    DEFAULT_MASK_SEED,
-    DEFAULT_SEED,
-    AnalystConfig,
-    EvaluateConfig,
-    parse_config,
-)
+from trainer.config import DEFAULT_MASK_SEED, DEFAULT_SEED, AnalystConfig, EvaluateConfig
+from trainer.config_files import parse_config
 from trainer.engines.slime.settings import parse_hook_settings
 from trainer.errors import InputError
 from trainer.files import write_text

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from trainer.config import Config, parse_config, read_yaml
+from trainer.config import Config
+from trainer.config_files import parse_config, read_yaml
 from trainer.errors import InputError
 
 PREFIX = "shopsim_"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.config import Config, parse_config, read_yaml
+from trainer.config import Config
+from trainer.config_files import parse_config, read_yaml
 from trainer.engines.slime.config import SlimeConfig
 
 

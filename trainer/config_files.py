@@ -1,0 +1,70 @@
+"""Configuration files, YAML or JSON: read, checked, and every mistake named.
+
+Unknown keys are refused. Relative paths are taken from the folder of the file they stand in. Every
+mistake becomes an InputError with file, field, value and remedy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import ValidationError
+
+from trainer.config_base import Config
+from trainer.errors import InputError
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML (or JSON) file. Raises InputError that names the file."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError("no such configuration file", file=path) from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"not valid YAML: {error}", file=path) from error
+    if not isinstance(value, dict):
+        raise InputError("a configuration is a mapping of keys to values", file=path)
+    return value
+
+
+def load_config(path: Path, model: type[ConfigT]) -> ConfigT:
+    """Read and check a configuration. Raises InputError naming file, field, value and remedy."""
+    return parse_config(read_yaml(path), model, file=path)
+
+
+def parse_config(value: dict[str, Any], model: type[ConfigT], *, file: Path) -> ConfigT:
+    """Check a configuration value; ``file`` anchors relative paths and is named in errors."""
+    try:
+        return model.model_validate(value, context={"base": file.parent.resolve()})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        # Keys that do not fit each other say so themselves; the section would be a page of text.
+        tells = first["type"] != "missing" and not isinstance(first["input"], dict)
+        raise InputError(
+            first["msg"].removeprefix("Value error, "),
+            file=file,
+            field=".".join(str(part) for part in first["loc"]) or None,
+            value=first["input"] if tells else None,
+            remedy=_remedy(first["type"], model, first["loc"]),
+        ) from error
+
+
+def _remedy(kind: str, model: type[Config], loc: tuple[int | str, ...]) -> str:
+    if kind == "missing":
+        return "Add this key"
+    if kind == "extra_forbidden":
+        return f"Remove it; keys known here: {', '.join(_known_keys(model, loc[:-1]))}"
+    return "Correct the value"
+
+
+def _known_keys(model: type[Config], loc: tuple[int | str, ...]) -> list[str]:
+    for part in loc:
+        inner = model.model_fields[str(part)].annotation if isinstance(part, str) else None
+        if not (isinstance(inner, type) and issubclass(inner, Config)):
+            return []
+        model = inner
+    return sorted(model.model_fields)
