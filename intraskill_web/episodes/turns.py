@@ -43,6 +43,7 @@ class Turn:
     log_prob: float | None = None
     same_as: int | None = None
     cut: int = 0  # characters of its texts beyond what is shown
+    opened: str = ""  # the title of the product whose id the argument is
 
     @property
     def summary(self) -> str:
@@ -108,8 +109,15 @@ def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | 
         reward=number(environment.get("reward")),
         done=environment.get("done") is True,
         log_prob=log_prob,
+        opened=_opened(argument, environment.get("observation_state")),
         cut=sum(max(0, len(text) - LONGEST) for text in texts),
     )
+
+
+def _opened(argument: str, state: object) -> str:
+    """The title of the product that a click on its id has opened; nothing for other actions."""
+    product = mapping(mapping(state).get("product"))
+    return shown(product.get("title"), 200) if argument == product.get("asin") else ""
 
 
 def outlined(index: int, step: Mapping[str, Any]) -> OutlineTurn:
@@ -117,9 +125,10 @@ def outlined(index: int, step: Mapping[str, Any]) -> OutlineTurn:
     model, environment = mapping(step.get("model")), mapping(step.get("environment"))
     name, argument = _call(model, step.get("action"))
     feedback = mapping(environment.get("action_feedback"))
+    said = _opened(argument, environment.get("observation_state")) or argument[:120]
     return OutlineTurn(
         index=index,
-        summary=f"{name} {argument[:120]}".strip() or shown(model.get("content"), 60),
+        summary=f"{name} {said}".strip() or shown(model.get("content"), 60),
         problem=bool(
             step.get("protocol_error")
             or step.get("policy_failure")

@@ -40,8 +40,9 @@ const put = (list, items, key) => {
 const take = (text) => {
   const news = new DOMParser().parseFromString(text, "text/html"); // escaped by the server
   const part = (name) => news.querySelector(`[data-part=${name}]`);
-  state.innerHTML = part("state").innerHTML;
   state.dataset.state = part("state").dataset.state;
+  if (state.dataset.state === "waiting") return; // nothing tells of it for a moment: what is known stays
+  state.innerHTML = part("state").innerHTML;
   put(outline, part("outline").children, (e) => e.querySelector("a").hash);
   put(turns, part("turns").children, (e) => e.id);
   show();
