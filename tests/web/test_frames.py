@@ -18,7 +18,7 @@ def shown(source: str, **values: Any) -> str:
 
 WHOLE = (
     '{% card id="x" title=name css="gap-t" table="co" rows=rows empty="None yet." %}beside'
-    "{% rows %}<tr><td>{{ rows.0 }}</td></tr>{% foot %}below{% endcard %}"
+    "{% rows %}<tr><td>{{ rows.0 }}</td></tr>{% foot %}<b>{{ rows|length }}</b>{% endcard %}"
 )
 
 
@@ -27,13 +27,13 @@ def test_with_rows_the_table_stands_in_its_frame_and_texts_are_escaped() -> None
     assert '<section class="card gap-t" aria-labelledby="x">' in html
     assert '<h2 id="x">&lt;b&gt;</h2> beside </header>' in html
     assert 'role="region" aria-label="&lt;b&gt;"> <table class="co"> <tr><td>&lt;i&gt;' in html
-    assert "<footer>below</footer>" in html
+    assert "<footer><b>1</b></footer>" in html
     assert "None yet." not in html
 
 
 def test_without_rows_it_says_so_and_keeps_its_footer() -> None:
     html = shown(WHOLE, name="Jobs", rows=[])
-    assert '<div class="empty"> <p>None yet.</p> </div> <footer>below</footer>' in html
+    assert '<div class="empty"> <p>None yet.</p> </div> <footer><b>0</b></footer>' in html
     assert "<table" not in html
 
 

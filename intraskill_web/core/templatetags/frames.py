@@ -7,7 +7,7 @@ from typing import Any
 from django import template
 from django.template.base import FilterExpression, NodeList, Parser, Token, token_kwargs
 from django.template.context import Context
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
@@ -36,7 +36,7 @@ class CardNode(template.Node):
         said["rows"] = bool(said.get("rows", True))
         said["head"] = self.head.render(context)
         said["body"] = self.body.render(context) if said["rows"] else ""
-        said["foot"] = self.foot.render(context).strip()
+        said["foot"] = mark_safe(self.foot.render(context).strip())  # of rendered templates
         frame = context.template.engine.get_template("core/_card.html")  # type: ignore[union-attr]
         return frame.render(context.new(said))
 
