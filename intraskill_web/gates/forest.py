@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,7 +91,10 @@ def _estimator(gate: GateRun) -> str:
 
 
 def families(rows: Sequence[Contribution]) -> list[list[Contribution]]:
-    """Versions of one chunk together, the best first; families by their best coefficient."""
+    """Versions of one chunk together, the best first; families by rank, then by coefficient.
+
+    A standard gate ranks by the shrunk effect, which may differ from the order of coefficients.
+    """
     grouped: dict[str, list[Contribution]] = {}
     for row in rows:
         grouped.setdefault(row.logical_chunk_id, []).append(row)
@@ -98,8 +102,12 @@ def families(rows: Sequence[Contribution]) -> list[list[Contribution]]:
     def height(row: Contribution) -> float:
         return row.coefficient if row.coefficient is not None else float("-inf")
 
+    def place(family: list[Contribution]) -> tuple[float, float]:
+        ranks = [row.rank for row in family if row.rank is not None]
+        return min(ranks, default=math.inf), -height(family[0])
+
     members = [sorted(family, key=lambda r: -height(r)) for family in grouped.values()]
-    return sorted(members, key=lambda family: -height(family[0]))
+    return sorted(members, key=place)
 
 
 def _cut(rows: Sequence[Contribution]) -> float | None:
