@@ -83,14 +83,12 @@ def start_or_continue() -> str:
     """Start the demonstration once, or continue it; returns a line that says which."""
     found = Experiment.objects.filter(name=DEMO).first()
     if found is None:
-        config = configuration()
-        start_round(create_experiment(config))
-        return f"the demonstration starts: experiment {DEMO}, {config.rounds} rounds"
+        found = create_experiment(configuration())
     if found.state == RoundState.SUCCEEDED:
         return f"the demonstration is finished: experiment {DEMO}"
     if found.state == RoundState.PLANNED:
         start_round(found)
-        return f"the demonstration starts: experiment {DEMO}"
+        return f"the demonstration starts: experiment {DEMO}, {found.config['rounds']} rounds"
     if found.state in (RoundState.RUNNING, RoundState.STOPPING):
         return f"the demonstration continues: experiment {DEMO}"
     if found.hold_reason:
