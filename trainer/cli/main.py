@@ -1,9 +1,10 @@
 """The parser of ``python -m trainer`` and the meaning of its exit codes.
 
-Every module of this package that has a ``register(subparsers)`` adds its commands; a command is a
-function ``(namespace) -> exit code`` set as the parser's default ``func``. Results go to stdout as
-JSON, messages to stderr. Exit codes: 0 done, 1 ran but negative or incomplete, 2 bad input, 143
-stopped on request.
+Every module of this package that has a ``register(subparsers)`` adds the command of its own name; a
+command is a function ``(namespace) -> exit code`` set as the parser's default ``func``. Only the
+module of the wanted command is imported: the libraries of the others would take longer than many
+commands do. Results go to stdout as JSON, messages to stderr. Exit codes: 0 done, 1 ran but
+negative or incomplete, 2 bad input, 143 stopped on request.
 """
 
 from __future__ import annotations
@@ -31,21 +32,24 @@ DESCRIPTION = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole parser, command groups in alphabetical order."""
+def build_parser(wanted: str = "") -> argparse.ArgumentParser:
+    """The parser of the ``wanted`` command; where there is none of the name, of all commands."""
     parser = argparse.ArgumentParser(prog="python -m trainer", description=DESCRIPTION)
     subparsers = parser.add_subparsers(dest="command", required=True)
-    for info in sorted(pkgutil.iter_modules(trainer.cli.__path__), key=lambda info: info.name):
-        module = importlib.import_module(f"{trainer.cli.__name__}.{info.name}")
+    names = sorted(info.name for info in pkgutil.iter_modules(trainer.cli.__path__))
+    own = wanted.replace("-", "_")
+    for name in [own] if own in names else names:
+        module = importlib.import_module(f"{trainer.cli.__name__}.{name}")
         register = getattr(module, "register", None)
         if register is not None:
             register(subparsers)
-    return parser
+    return parser if subparsers.choices else build_parser()  # a module without a command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors become one line on stderr."""
-    args = build_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    args = build_parser(given[0] if given else "").parse_args(given)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,
