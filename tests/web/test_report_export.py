@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from django.core.management import call_command
+from django.db import transaction
+from django.test import override_settings
 
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Experiment
@@ -34,9 +37,24 @@ def experiment(home: Path) -> Experiment:
     return Experiment.objects.create(name="small", config={"title": "A small run"})
 
 
+@pytest.fixture(scope="module")
+def exported(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The report as it is written, made once."""
+    home = tmp_path_factory.mktemp("home")
+    write_run(home / "runs" / "small")
+    with django_db_blocker.unblock(), transaction.atomic(), override_settings(INTRASKILL_HOME=home):
+        experiment = Experiment.objects.create(name="small", config={"title": "A small run"})
+        folder = export_report(experiment, home / "site").folder
+        transaction.set_rollback(True)
+    return folder
+
+
 @pytest.fixture
-def site(experiment: Experiment, tmp_path: Path) -> Path:
-    return export_report(experiment, tmp_path / "site").folder
+def site(exported: Path, tmp_path: Path) -> Path:
+    """A copy, to be read or damaged."""
+    return shutil.copytree(exported, tmp_path / "site")
 
 
 def test_every_chapter_is_there_in_both_languages(site: Path) -> None:
