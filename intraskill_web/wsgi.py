@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "intraskill_web.settings")
+# pages calculate with small matrices, for which threads of a library only wait for each other
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from django.core.wsgi import get_wsgi_application
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "intraskill_web.settings")
 application = get_wsgi_application()
+
+
+def _load() -> None:
+    """What pages need at their first request; else the first visitor after a restart waits."""
+    from django.urls import get_resolver
+
+    from intraskill_web.core.definitions import definitions
+
+    _ = get_resolver().url_patterns
+    definitions()
+    importlib.import_module("scipy.optimize")  # of a gate's shrunk effects
+
+
+_load()

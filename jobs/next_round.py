@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from intraskill_web.core import audit
 from intraskill_web.experiments import flow
-from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.experiments.moves import refresh_experiment
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import RoundState
@@ -43,8 +43,9 @@ def begin(experiment: Experiment) -> bool:
 def begin_left_over() -> None:
     """For every experiment whose next round is due or held: look again, beside this process."""
     waits = Experiment.objects.filter(auto_continue=True, pause_after_stage=False)
-    due = waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason="")
-    for experiment in due:
+    unfinished = Round.objects.exclude(state=RoundState.SUCCEEDED)
+    waits = waits.exclude(rounds__in=unfinished)  # else every experiment that works is asked
+    for experiment in waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason=""):
         if not experiment.hold_reason and _young(experiment):
             continue
         if not is_due(experiment):

@@ -49,6 +49,12 @@ class Prepared:
             found: tuple[Any, ...] | None = cursor.fetchone()
             return found
 
+    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
+        """All rows as the driver gives them."""
+        with connection.cursor() as cursor:
+            cursor.execute(*self.sql(**values))
+            return list(cursor.fetchall())
+
 
 class _Place:
     def __init__(self, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db import OperationalError
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments import experiment_view, round_view
@@ -55,16 +56,21 @@ def experiment_list(request: HttpRequest) -> HttpResponse:
     return live.finish(response, tag, active=active)
 
 
+def _detail_token(name: str) -> QuerySet[Any, Any]:
+    """Every move touches the experiment; what a stage reports touches one of the newest stages."""
+    newest = Stage.objects.filter(round__experiment__name=name).order_by("-pk")
+    times = newest.values_list("updated_at", "round__experiment__updated_at")
+    return times[: len(STAGE_ORDER)]
+
+
+DETAIL_TOKEN = Prepared(_detail_token, {"name": str})
+
+
 @require_safe
 def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
     """One experiment: what its checkpoints can do, what became of its chunks, its rounds."""
     named = Experiment.objects.filter(name=name)
-    newest = Stage.objects.filter(round__experiment__name=name).order_by("-pk")
-    # every move touches the experiment; what a stage reports touches one of the newest stages
-    facts = [
-        *named.values_list("updated_at"),
-        *newest.values_list("updated_at")[: len(STAGE_ORDER)],
-    ]
+    facts = DETAIL_TOKEN.rows(name=name) or list(named.values_list("updated_at"))
     whole = request.GET.get("rounds") == "all" or request.GET.get("format") in ("json", "csv")
     tag = live.etag(request, [*facts, whole])
     if answer := live.unchanged(request, tag):
