@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.test import Client
+from django.utils import translation
 
 from intraskill_web.core import audit
 from intraskill_web.experiments.flow import new_round
@@ -17,6 +20,7 @@ MODELS = [
     for model in admin.site._registry
     if model.__module__.startswith("intraskill_web")
 ]
+CJK = re.compile("[\u4e00-\u9fff]")
 ADDED_BY_PEOPLE = {"configs/configrevision"}
 
 
@@ -65,3 +69,14 @@ def test_viewers_and_operators_have_no_business_there(
     for client in (viewer_client, operator_client):
         assert client.get("/admin/").status_code == 302
         assert client.get("/queue/").status_code == 302
+
+
+def test_every_app_of_ours_has_a_name_in_chinese(admin_client: Client, home: Path) -> None:
+    page = admin_client.get("/admin/", headers={"Accept-Language": "zh-hans"}).content.decode()
+    for app in apps.get_app_configs():
+        if app.name.startswith(("intraskill_web.", "jobs")) and list(app.get_models()):
+            with translation.override("zh-hans"):
+                name = str(app.verbose_name)
+            assert CJK.search(name), app.name
+            if f"/admin/{app.label}/" in page:
+                assert name in page
