@@ -15,6 +15,7 @@ from intraskill_web.core.tables import Column, Table
 from intraskill_web.gates import whatif
 from intraskill_web.gates.components import Component, components, components_table
 from intraskill_web.gates.evidence import Evidence
+from intraskill_web.gates.forest import families
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.planning import Plan, plan
 from intraskill_web.gates.tasks import tasks_url
@@ -91,7 +92,7 @@ def build(
     evidence: Evidence | None,
 ) -> Detail:
     """Everything below the forest."""
-    ordered = sorted(rows, key=lambda r: -(r.coefficient if r.coefficient is not None else -1e9))
+    ordered = [row for family in families(rows) for row in family]  # as in the forest
     question = whatif.ask(query, gate, evidence)
     answers, problem = whatif.answer(question, rows, evidence)
     sure = [_sure(gate, row, evidence) for row in ordered]
