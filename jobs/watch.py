@@ -19,6 +19,7 @@ from django.db import OperationalError
 from django.db.models import F
 from django.utils import timezone
 
+from intraskill_web.core.text import storable
 from intraskill_web.experiments.models import Attempt, Stage
 from jobs import fence, process
 from jobs.layout import Command
@@ -108,7 +109,7 @@ class Watch:
                 total=progress.total,
                 unit=progress.unit,
                 eta_seconds=progress.eta_seconds,
-                message=progress.message[:500],
+                message=storable(progress.message)[:500],
                 updated_at=now,
             )
 

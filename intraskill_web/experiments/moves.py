@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from intraskill_web.core.text import storable_json
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from jobs import placement
 from jobs.transitions import TERMINAL, RoundState, State, round_state, sources
@@ -26,6 +27,7 @@ def move(attempt: Attempt, target: State, *, job_id: str | None = None, **fields
     stage.
     """
     now = timezone.now()
+    fields = {name: _kept(value) for name, value in fields.items()}
     message = fields.pop("message", None)
     with transaction.atomic():
         rows = Attempt.objects.filter(pk=attempt.pk, state__in=sources(target))
@@ -43,6 +45,11 @@ def move(attempt: Attempt, target: State, *, job_id: str | None = None, **fields
             for host in placement.release(attempt):
                 transaction.on_commit(partial(_hand_on, host), robust=True)
     return True
+
+
+def _kept(value: Any) -> Any:
+    """What ends an attempt is told in words of others, such as the last line of a log."""
+    return storable_json(value) if isinstance(value, str | dict | list) else value
 
 
 def _hand_on(host: str) -> None:

@@ -160,6 +160,17 @@ def test_a_terminal_attempt_never_moves(experiment: Experiment, handed_in: Jobs)
     assert attempt.state == State.FAILED
 
 
+def test_a_log_line_that_no_database_holds_still_ends_its_attempt(
+    experiment: Experiment, handed_in: Jobs
+) -> None:
+    services.start_round(experiment)
+    attempt = latest()
+    finish(attempt, State.FAILED, error="cut \0 short", message="cut \0 short")
+    attempt.refresh_from_db()
+    assert (attempt.state, attempt.error) == (State.FAILED, "cut \ufffd short")
+    assert attempt.stage.message == attempt.error
+
+
 def test_only_the_watching_job_moves_an_attempt(experiment: Experiment, handed_in: Jobs) -> None:
     services.start_round(experiment)
     attempt = latest()

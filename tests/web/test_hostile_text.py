@@ -8,8 +8,10 @@ import gzip
 import json
 
 import pytest
+from django.db import connection
 from django.test import Client
 
+from intraskill_web.core.text import storable
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.gates.models import Contribution
@@ -43,15 +45,12 @@ def assert_inert(html: str, *, shown: bool = True) -> None:
 @pytest.fixture
 def hostile(made: Made) -> Made:
     """Every text that a run can bring, turned into an attack."""
-    ChunkRevision.objects.filter(skill_id="budget").update(
-        content=EVERYTHING, title=EVERYTHING[:200]
-    )
-    Contribution.objects.filter(intervention_id="budget").update(title=EVERYTHING[:200])
-    Episode.objects.filter(purpose="train").update(instruction=EVERYTHING, error=EVERYTHING[:300])
-    Stage.objects.filter(kind="train").update(message=EVERYTHING[:500])
-    Attempt.objects.update(
-        error=EVERYTHING, host=EVERYTHING[:120], environment={EVERYTHING: EVERYTHING}
-    )
+    text = EVERYTHING if connection.vendor == "sqlite" else storable(EVERYTHING)
+    ChunkRevision.objects.filter(skill_id="budget").update(content=text, title=text[:200])
+    Contribution.objects.filter(intervention_id="budget").update(title=text[:200])
+    Episode.objects.filter(purpose="train").update(instruction=text, error=text[:300])
+    Stage.objects.filter(kind="train").update(message=text[:500])
+    Attempt.objects.update(error=text, host=text[:120], environment={text: text})
     return made
 
 
