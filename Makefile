@@ -7,6 +7,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 READY = $(VENV)/.ready
 READY_DEV = $(VENV)/.ready-dev
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 FIND_PYTHON = for python in $(PYTHON) python3.13 python3.12 python3.11; do \
 	if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then echo $$python; exit 0; fi; done; \
@@ -34,11 +35,12 @@ run: setup
 	@exec $(BIN)/python manage.py up --demo
 
 test: setup-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
-# The same rows on PostgreSQL: DATABASE_URL=postgres://… make test-postgres, or .ci/postgres.
+# Every test that works with a database, on PostgreSQL: DATABASE_URL=postgres://… make test-postgres,
+# or .ci/postgres. The trainer knows no database, so its tests are not even read.
 test-postgres: setup-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not e2e' tests/jobs tests/web/test_models.py tests/web/test_admin.py
+	$(PYTEST) -m 'database and not once' --ignore=tests/trainer --ignore=tests/contracts
 
 lint: setup-dev
 	$(BIN)/ruff check .

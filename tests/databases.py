@@ -18,6 +18,7 @@ from django.test import TransactionTestCase
 FIXTURES = frozenset(
     {"db", "transactional_db", "django_db_setup", "live_server", "homes", "undisturbed"}
 )
+WITHOUT = ("tests/trainer/", "tests/contracts/")  # `make test-postgres` leaves these out
 MADE_BY_MIGRATE = (  # what these say, without the keys, which a flush gives anew
     "SELECT app_label, model FROM django_content_type ORDER BY 1, 2",
     "SELECT t.app_label, t.model, p.codename, p.name FROM auth_permission p"
@@ -36,10 +37,12 @@ NOT_EMPTIED = {
 def mark(items: Iterable[pytest.Item]) -> None:
     """Mark every test that works with a database, so that PostgreSQL can be asked for those."""
     for item in items:
-        if item.get_closest_marker("django_db") or FIXTURES & set(
-            getattr(item, "fixturenames", ())
-        ):
-            item.add_marker("database")
+        asked = set(getattr(item, "fixturenames", ()))
+        if not item.get_closest_marker("django_db") and not FIXTURES & asked:
+            continue
+        if item.nodeid.startswith(WITHOUT):
+            raise pytest.UsageError(f"{item.nodeid}: tests with a database belong elsewhere")
+        item.add_marker("database")
 
 
 def use_the_quick_way(patch: pytest.MonkeyPatch) -> None:

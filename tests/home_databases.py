@@ -28,6 +28,11 @@ class NotMadeYet(Exception):
     """The database or its tables are not there."""
 
 
+def on_postgres() -> bool:
+    """Whether homes have their databases on a PostgreSQL server."""
+    return _server() is not None
+
+
 def begin_run() -> None:
     """Name this test run; workers that are started after this inherit the name."""
     os.environ.setdefault(RUN, secrets.token_hex(4))
@@ -35,7 +40,7 @@ def begin_run() -> None:
 
 def end_run() -> None:
     """Drop the databases of every home of this test run."""
-    if _server() is None:
+    if not on_postgres():
         return
     with _connect() as link:
         found = link.execute(

@@ -66,6 +66,7 @@ def failed(home: Path, demo: Running, word: str) -> None:
     assert processes_of(home) == []
 
 
+@pytest.mark.once
 def test_a_full_disk_and_a_read_only_folder_fail_clearly_and_go_on_to_the_same_documents(
     home: Path, undisturbed: Undisturbed
 ) -> None:

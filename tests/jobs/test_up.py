@@ -13,7 +13,7 @@ import pytest
 from tests.jobs.homes import Running, end_all, manage, processes_of
 from tests.ports import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 
 @pytest.fixture
