@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_see_goal
+from intraskill_web.core.labels import TERMINATIONS, word
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.endings import Ending, ending
 from intraskill_web.episodes.models import Episode, Replay
@@ -42,6 +43,11 @@ class Played:
     @property
     def running(self) -> bool:
         return self.trace.get("status") == "running"
+
+    @property
+    def ended_by(self) -> str:
+        """What ended it, in a word."""
+        return word(TERMINATIONS, self.episode.termination)
 
     @property
     def ending(self) -> Ending | None:
