@@ -32,6 +32,7 @@ from jobs.transitions import State
 
 SILENT_S = 90.0
 LONGEST_STEP_S = 30.0  # what one look adds at most: two passes of the reconciler
+VANISHED = "vanished"  # the reason, where nobody had asked for a stop
 AT_WORK = (State.STARTING, State.RUNNING, State.STOPPING)
 assert watch.FENCE_S + STOP_GRACE_S < SILENT_S, "a host ends its work before it is given up"
 
@@ -91,7 +92,8 @@ def call_lost(silent: Mapping[str, Beats]) -> list[Attempt]:
             if row.job_id != attempt.job_id or _beats().get(row.host) != (seen, beat):
                 continue
             reason = _reason(attempt.host, max(filter(None, (seen, beat)), default=None))
-            if not move(attempt, State.LOST, job_id=row.job_id, error=reason, message=reason):
+            fields = {"error": reason, "stop_reason": row.stop_reason or VANISHED}
+            if not move(attempt, State.LOST, job_id=row.job_id, message=reason, **fields):
                 continue
             audit.record(
                 "attempt.lost",

@@ -15,6 +15,7 @@ from django.utils import timezone
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import pin_host, start_round, stop_round
+from intraskill_web.monitoring.signals.evaluate import evaluate
 from jobs import fence, process, queue, reconcile, silence, watch
 from jobs.models import Host
 from jobs.runner import _Run, run_attempt
@@ -112,6 +113,8 @@ def test_a_silent_host_loses_its_work_which_goes_on_elsewhere(
     assert (following.state, following.host) == (State.QUEUED, HERE)
     assert Host.objects.get(name=THERE).lease is None
     assert Host.objects.get(name=HERE).lease == following
+    finding = evaluate(attempt.stage.round)[0]
+    assert (finding.kind, finding.subject, finding.facts["host"]) == ("vanished", "freeze/1", THERE)
     lost = AuditEvent.objects.get(action="attempt.lost")
     assert lost.detail == {"host": THERE}
 

@@ -137,7 +137,8 @@ def test_every_kind_has_words_in_both_languages() -> None:
         "stage": "train", "state": "failed", "rate": 0.5, "n": 4, "missing": 2, "step": 3,
         "groups": 2, "side": "below", "title": "T", "observed": 0.1, "target": 0.2, "low": 0.1,
         "high": 0.3, "shown": 3, "before": 0.1, "after": 0.3, "saved": 3, "tried": 4,
-        "median": 60.0, "used": 3, "planned": 4, "delta": 0.1, "pairs": 4, "number": 1, "reason": "red",
+        "median": 60.0, "used": 3, "planned": 4, "delta": 0.1, "pairs": 4, "number": 1,
+        "reason": "red", "host": "gpu-1", "attempt": 1,
     }  # fmt: skip
     for kind in WORDS:
         english = words(kind, "s", numbers, place)

@@ -200,7 +200,7 @@ class Attempt(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    stop_reason = models.CharField(max_length=24, blank=True)  # operator | shutdown
+    stop_reason = models.CharField(max_length=24, blank=True)  # operator | shutdown | vanished
     exit_code = models.IntegerField(null=True, blank=True)
     signal = models.CharField(max_length=16, blank=True)  # e.g. SIGKILL
     error = models.TextField(blank=True)

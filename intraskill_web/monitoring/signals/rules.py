@@ -21,7 +21,7 @@ from intraskill_web.gates.models import GateRun
 from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, StepCount
 from intraskill_web.monitoring.panels.base import RoundData
 from intraskill_web.monitoring.statistics import binomial_band
-from jobs.transitions import State
+from jobs.transitions import DONE, State
 
 WINDOWS = 3  # steps in a row that a cumulative rate must be outside its band
 RECENT = 3  # steps in which a technical fault is news
@@ -83,6 +83,7 @@ def findings(facts: Facts) -> list[Finding]:
         *_stalled(facts),
         *_gate(facts),
         *_held(facts),
+        *_vanished(facts),
     ]
 
 
@@ -111,6 +112,19 @@ def _held(facts: Facts) -> Iterator[Finding]:
     if round_.experiment.hold_reason and not facts.has_next:
         reason = round_.experiment.hold_reason
         yield Finding("held", facts={"number": round_.number + 1, "reason": reason})
+
+
+def _vanished(facts: Facts) -> Iterator[Finding]:
+    """A host fell silent in the middle of a stage that is not done yet, wherever it goes on."""
+    kinds = {stage.pk: stage.kind for stage in facts.stages if stage.state not in DONE}
+    for attempt in facts.attempts:
+        if attempt.stop_reason == "vanished" and attempt.stage_id in kinds:
+            kind = kinds[attempt.stage_id]
+            yield Finding(
+                "vanished",
+                f"{kind}/{attempt.number}",
+                facts={"host": attempt.host, "stage": kind, "attempt": attempt.pk},
+            )
 
 
 def _unscored(data: RoundData) -> Iterator[Finding]:

@@ -180,6 +180,16 @@ def _held(_subject: str, facts: Facts, place: Place) -> Words:
     )
 
 
+def _vanished(_subject: str, facts: Facts, place: Place) -> Words:
+    return Words(
+        _("Host %(host)s vanished:") % {"host": facts["host"]},
+        _("in the middle of %(stage)s; the stage goes on at another host, or waits for this one")
+        % {"stage": stage_label(facts["stage"])},
+        reverse("experiments:attempt", args=[facts["attempt"]]),
+        _("Log and cause"),
+    )
+
+
 WORDS: Mapping[str, Callable[[str, Facts, Place], Words]] = {
     "stage": _stage,
     "unscored": _unscored,
@@ -192,4 +202,5 @@ WORDS: Mapping[str, Callable[[str, Facts, Place], Words]] = {
     "coverage": _coverage,
     "gate": _gate,
     "held": _held,
+    "vanished": _vanished,
 }
