@@ -121,3 +121,18 @@ def visit(browser: Browser, live_server: Any, operator: Any) -> Iterator[Any]:
     yield start
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def without_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a preflight starts no process, which would outlive the test's database."""
+    monkeypatch.setattr("intraskill_web.monitoring.preflight.run.kick", lambda name, action: None)
+
+
+@pytest.fixture
+def axe() -> str:
+    """The text of axe-core; the tests are skipped, visibly, without the package."""
+    package = pytest.importorskip(
+        "axe_playwright_python", reason="axe-playwright-python is not installed"
+    )
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from intraskill_web.gates.models import GateRun
 from intraskill_web.review.models import Override
 from intraskill_web.review.overriding import choices, make_override
 from intraskill_web.review.services import Subject, add_event
+from tests.e2e.accessibility import serious
 from tests.web.factories import Made
 
 PATHS = [
@@ -81,15 +82,6 @@ TEXTS = """() => {
 
 
 @pytest.fixture
-def axe() -> str:
-    """The text of axe-core; the tests are skipped, visibly, without the package."""
-    package = pytest.importorskip(
-        "axe_playwright_python", reason="axe-playwright-python is not installed"
-    )
-    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture
 def full(made: Made, operator: Any) -> Made:
     """The made experiment with a review, an override and a configuration."""
     gate = GateRun.objects.select_related("round__experiment").get(round=made.rounds[0])
@@ -126,16 +118,8 @@ def real(path: str, made: Made) -> str:
 
 def faults_of(page: Any, axe: str, watched: set[str]) -> list[str]:
     """Serious and critical findings, and texts that should have been translated."""
-    page.evaluate(axe)
-    result = page.evaluate(
-        "axe.run({resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})"
-    )
-    found = [
-        f"{v['impact']} {v['id']}: {v['nodes'][0]['html'][:140]} ({len(v['nodes'])})"
-        for v in result["violations"]
-        if v["impact"] in ("serious", "critical")
-    ]
-    return found + [f"untranslated: {t}" for t in page.evaluate(TEXTS) if t in watched]
+    untranslated = [f"untranslated: {t}" for t in page.evaluate(TEXTS) if t in watched]
+    return serious(page, axe) + untranslated
 
 
 def walk(visitor: Any, paths: list[str], axe: str, locale: str) -> list[str]:

@@ -7,32 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from intraskill_web.episodes.models import Episode
+from tests.web.addresses import pages
 from tests.web.factories import Made
 
-PATHS = [
-    "/",
-    "/experiments/demo/",
-    "/experiments/demo/rounds/0/",
-    "/experiments/demo/rounds/1/",
-    "/experiments/demo/rounds/0/gate/",
-    "/experiments/demo/rounds/1/gate/",
-    "/experiments/demo/rounds/0/panels/outcome/",
-    "/experiments/demo/rounds/0/panels/inclusion/",
-    "/experiments/demo/zoom/",
-    "/experiments/demo/skills/1/",
-    "/experiments/demo/chunks/brand-first/",
-    "/experiments/demo/test/",
-    "/ledger/",
-    "/gates/",
-    "/skills/",
-    "/episodes/?experiment=demo&purpose=train",
-    "/episodes/EPISODE/",
-    "/jobs/",
-    "/jobs/attempts/ATTEMPT/",
-    "/help/",
-    "/password/",
+WINDOWS = [
+    (390, "dark", "zh-CN"),
+    (390, "light", "en-US"),
+    (1024, "light", "zh-CN"),
+    (1440, "dark", "en-US"),
 ]
 # Controls without a name for screen readers, and fields without a label.
 NAMELESS = """() => [
@@ -47,27 +31,16 @@ DUPLICATES = """() => {
 }"""
 
 
-def real(path: str, made: Made) -> str:
-    episode = Episode.objects.filter(purpose="train", skill_count__gte=2).order_by("pk")[0]
-    return path.replace("EPISODE", str(episode.pk)).replace("ATTEMPT", str(made.attempts[0].pk))
-
-
-@pytest.mark.parametrize(
-    ("width", "scheme", "locale"),
-    [
-        (390, "dark", "zh-CN"),
-        (390, "light", "en-US"),
-        (1024, "light", "zh-CN"),
-        (1440, "dark", "en-US"),
-    ],
-)
+@pytest.mark.usefixtures("without_checks")
 def test_every_page_is_quiet_and_fits_its_window(
-    made: Made, visit: Any, width: int, scheme: str, locale: str
+    made: Made, visit: Any, operator_client: Client
 ) -> None:
-    visitor = visit(width, scheme, locale)
+    """One visit a page, the windows in turn."""
+    visitors = [visit(*window) for window in WINDOWS]
     faults: dict[str, list[str]] = {}
-    for path in PATHS:
-        page = visitor.open(real(path, made))
+    for number, path in enumerate(pages(made, operator_client)):
+        visitor = visitors[number % len(visitors)]
+        page = visitor.open(path)
         found = [*visitor.faults]
         if visitor.overflow() > 0:
             found.append(f"{visitor.overflow()} px wider than the window")
@@ -76,7 +49,7 @@ def test_every_page_is_quiet_and_fits_its_window(
         if page.locator("h1").count() != 1:
             found.append(f"{page.locator('h1').count()} h1")
         if found:
-            faults[path] = found
+            faults[f"{path} {WINDOWS[number % len(visitors)]}"] = found
         visitor.faults.clear()
     assert faults == {}
 

@@ -10,6 +10,7 @@ import pytest
 
 from intraskill_web.experiments.models import Experiment
 from jobs.reports.build import export_report
+from tests.e2e.accessibility import serious
 from tests.web.report_run import write_run
 
 
@@ -52,6 +53,17 @@ def test_every_page_is_quiet_and_fits(
         page, faults = opened(f"{folder}{path.name}", width, scheme)
         assert faults == [], path.name
         assert page.evaluate(OVERFLOW) <= 0, path.name
+
+
+def test_no_chapter_has_a_serious_fault(opened: Any, site: Path, axe: str) -> None:
+    """Chapters in turn: English on a dark phone, Chinese on a light desk."""
+    windows = [("", 390, "dark"), ("zh/", 1440, "light")]
+    found = {}
+    for number, path in enumerate(sorted(site.glob("*.html"))):
+        folder, width, scheme = windows[number % 2]
+        page, _faults = opened(f"{folder}{path.name}", width, scheme)
+        found[f"{folder}{path.name}"] = serious(page, axe)
+    assert not {name: faults for name, faults in found.items() if faults}
 
 
 def test_the_theme_switches_and_is_kept_on_the_next_page(opened: Any) -> None:
