@@ -100,6 +100,7 @@ class Episode(models.Model):
             models.Index(fields=["episode_id"], name="episode_trace_id"),
             # newest first within one value: a list stops after its first page
             models.Index(fields=["outcome", "id"], name="episode_outcome"),
+            models.Index(fields=["purpose", "id"], name="episode_purpose"),
             models.Index(fields=["purpose", "outcome", "id"], name="episode_purpose_outcome"),
             models.Index(fields=["triage", "id"], name="episode_triage"),
             models.Index(fields=["termination", "id"], name="episode_termination"),

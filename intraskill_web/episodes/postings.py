@@ -27,10 +27,9 @@ TABLE = "episodes_search"
 FULL = 2**IDS - 1
 FIRST_WINDOW = 16  # segments asked for at once, four times as many each time
 NONE = f"0::bit({IDS})"
-WRITE = f"""
+MERGE = f"""
 INSERT INTO {TABLE}(term, segment, bits)
-SELECT term, segment, bits::bit({IDS})
-FROM unnest(%s::text[], %s::int[], %s::text[]) AS made(term, segment, bits)
+SELECT term, %s, bits::bit({IDS}) FROM unnest(%s::text[], %s::text[]) AS made(term, bits)
 ON CONFLICT (term, segment) DO UPDATE SET bits = {TABLE}.bits | EXCLUDED.bits
 """
 
@@ -46,22 +45,22 @@ def invert(entries: Iterable[str]) -> dict[str, int]:
 
 
 def write(cursor: Any, first: int, masks: Mapping[str, int]) -> None:
-    """Add the terms of some ids in a row, of which ``first`` is in bit 0 of the masks."""
-    names, segments, bits = [], [], []
+    """Add the terms of some new ids in a row, of which ``first`` is in bit 0 of the masks.
+
+    A segment of which no id was given before is new, and copied; another is merged.
+    """
     segment, at = divmod(first, IDS)
     while masks:
-        rest = {}
-        for term in sorted(masks):
-            mask = masks[term] << at
-            if here := mask & FULL:
-                names.append(term)
-                segments.append(segment)
-                bits.append(f"x{here:0{IDS // 4}x}")
-            if beyond := mask >> IDS:
-                rest[term] = beyond
+        here = {term: bits for term in sorted(masks) if (bits := masks[term] << at & FULL)}
+        rest = {term: bits for term, mask in masks.items() if (bits := mask << at >> IDS)}
+        if at:
+            bits = [f"x{mask:0{IDS // 4}x}" for mask in here.values()]
+            cursor.execute(MERGE, [segment, list(here), bits])
+        else:
+            rows = [f"{term}\t{segment}\tx{mask:0{IDS // 4}x}\n" for term, mask in here.items()]
+            with cursor.copy(f"COPY {TABLE}(term, segment, bits) FROM STDIN") as copy:
+                copy.write("".join(rows))
         masks, segment, at = rest, segment + 1, 0
-    if names:
-        cursor.execute(WRITE, [names, segments, bits])
 
 
 def ids(terms: Terms, key: int | None, *, back: bool) -> Iterator[int]:

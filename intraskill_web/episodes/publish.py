@@ -76,9 +76,11 @@ def _ids(count: int) -> int:
         cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [TABLE])
         (sequence,) = cursor.fetchone()
         cursor.execute("SELECT nextval(%s)", [sequence])
-        (first,) = cursor.fetchone()
+        first = int(cursor.fetchone()[0])
+        if count >= postings.IDS // 2:  # a segment of terms of its own is copied, not merged
+            first = -(-first // postings.IDS) * postings.IDS
         cursor.execute("SELECT setval(%s, %s)", [sequence, first + count - 1])
-        return int(first)
+        return first
 
 
 def _row(values: Mapping[str, Any], shared: Mapping[str, Any], row_id: int) -> list[Any]:

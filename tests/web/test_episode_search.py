@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -277,12 +280,21 @@ def test_inverted_terms_fall_into_the_segments_of_their_ids(
     entries: list[list[str]], first: int
 ) -> None:
     class Cursor:
-        rows: list[tuple[str, int, str]] = []
+        rows: list[tuple[str, int, str]]
 
-        def execute(self, sql: str, parameters: list[list[Any]]) -> None:
-            self.rows = list(zip(*parameters, strict=True))
+        def execute(self, sql: str, parameters: list[Any]) -> None:
+            segment, terms, bits = parameters
+            self.rows += [(t, segment, b) for t, b in zip(terms, bits, strict=True)]
+
+        @contextmanager
+        def copy(self, sql: str) -> Iterator[Any]:
+            text = StringIO()
+            yield text
+            lines = map(str.split, text.getvalue().splitlines())
+            self.rows += [(term, int(segment), bits) for term, segment, bits in lines]
 
     cursor = Cursor()
+    cursor.rows = []
     postings.write(cursor, first, postings.invert(map(" ".join, entries)))
     seen = {
         (term, row_id)
@@ -305,7 +317,7 @@ def test_candidates_come_in_order_across_segments_and_beyond_their_first_window(
     with connection.cursor() as cursor:
         for row_id in spread:
             postings.write(cursor, row_id, {"qq": 1, "ww": 1})
-        postings.write(cursor, spread[1] + 1, {"qq": 1})
+        postings.write(cursor, spread[1] + 1, {"qq": 1})  # merged into a segment that is there
     asked = Terms(text=("qq", "ww"))
     order = spread if back else spread[::-1]
     assert list(postings.ids(asked, None, back=back)) == order
