@@ -149,6 +149,11 @@ def _row(arm: Arm, first: Arm, step: int, split: str) -> dict[str, object]:
     }
 
 
+def legend(arms: Sequence[Arm]) -> list[tuple[str, str]]:
+    """The line of each arm in the chart and its name: names are too long to stand beside lines."""
+    return [(line, arm.label) for arm, (line, _shade) in zip(arms, STYLES, strict=False)]
+
+
 def chart(arms: Sequence[Arm]) -> Markup | None:
     """Mean bare success on validation by step, a line an arm; bands from lowest to highest seed."""
     steps = [step for step, split in checkpoints(arms) if split == "val"]
@@ -161,7 +166,7 @@ def chart(arms: Sequence[Arm]) -> Markup | None:
             continue
         points = [(float(step), s.mean) for step, s in spreads]
         values += [v for _step, s in spreads for v in (s.low, s.high)]
-        lines.append(Line(points, line, f"{arm.label} {formats.rate(points[-1][1], 2)}"))
+        lines.append(Line(points, line, formats.rate(points[-1][1], 2)))
         if shade and any(s.n > 1 for _step, s in spreads):
             low, high = [s.low for _st, s in spreads], [s.high for _st, s in spreads]
             bands.append(Band([p[0] for p in points], low, high, shade))

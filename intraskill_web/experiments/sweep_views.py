@@ -18,7 +18,7 @@ from intraskill_web.core.twin import json_response, page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Sweep
 from intraskill_web.experiments.presets import presets
-from intraskill_web.experiments.sweep_page import Arm, arms_of, chart, comparison
+from intraskill_web.experiments.sweep_page import Arm, arms_of, chart, comparison, legend
 from intraskill_web.experiments.sweeps import base_config, bases, start_sweep
 from trainer.errors import InputError
 
@@ -102,6 +102,7 @@ def sweep_detail(request: HttpRequest, name: str) -> HttpResponse:
         "sweep": sweep,
         "arms": arms,
         "chart": chart(arms),
+        "legend": legend(arms),
         "table": table,
         "groups": [(arm, [_run(e, scores) for e in arm.experiments]) for arm in arms],
         "done": sum(e.state == "succeeded" for e in experiments),

@@ -10,7 +10,7 @@ from django.test import Client
 
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Sweep
 from intraskill_web.experiments.presets import LABELS, arm_config, preset, presets
-from intraskill_web.experiments.sweep_page import Arm, Spread, comparison
+from intraskill_web.experiments.sweep_page import Arm, Spread, arms_of, comparison, legend
 from intraskill_web.experiments.sweeps import base_config, start_sweep
 from tests.web.html import Page
 from trainer.errors import InputError
@@ -130,6 +130,9 @@ def test_the_page_compares_the_arms_and_opens_what_it_counts(
     html = viewer_client.get(address).content.decode()
     page = Page(html)
     assert page.policy_faults() == [] and "<svg" in html
+    assert [label for _line, label in legend(arms_of(sweep.arms, [], []))] == [
+        "The method", "No mask"]  # fmt: skip
+    assert html.count('<path class="l2" d="M0 5H20"/>') == 1, "a key for the second line"
     hrefs = [href for href, _text in page.links]
     assert any("experiment=s-no-mask-1" in href and "purpose=bare" in href for href in hrefs)
     rows = viewer_client.get(f"{address}?format=json").json()["comparison"]
