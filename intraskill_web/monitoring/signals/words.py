@@ -174,7 +174,7 @@ def _gate(_subject: str, facts: Facts, place: Place) -> Words:
 def _held(_subject: str, facts: Facts, place: Place) -> Words:
     return Words(
         _("Round %(n)d did not begin:") % {"n": facts["number"]},
-        str(facts["reason"]),
+        str(facts["reason"]).rstrip("."),
         reverse("monitoring:preflight", args=[place.experiment]),
         _("Preflight"),
     )
