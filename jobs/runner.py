@@ -7,7 +7,6 @@ files end, so entering again never changes a result.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
@@ -23,7 +22,7 @@ from django.utils import timezone
 from intraskill_web.experiments.flow import OPERATOR, advance, pause
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
-from jobs import documents, environment, fence, launchers, mirror, next_round, process
+from jobs import documents, endings, environment, fence, launchers, mirror, next_round, process
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
@@ -33,10 +32,7 @@ from jobs.watch import Superseded, Watch, adopt
 from trainer.canonical import fingerprint, sha256_file
 from trainer.files import write_json
 
-EXIT_INCOMPLETE = 1
-EXIT_STOPPED = 143
 UNKNOWN_SIGNAL = "unknown"
-LOG_TAIL_BYTES = 4096
 MOST_EXECUTIONS = 50
 TRAINER = ("-m", "trainer")
 
@@ -208,18 +204,18 @@ class _Run:
         if ended is not None:
             fields = {
                 "exit_code": ended.code,
-                "signal": ended.signal or ("SIGTERM" if ended.code == EXIT_STOPPED else ""),
+                "signal": ended.signal or ("SIGTERM" if ended.code == endings.EXIT_STOPPED else ""),
                 "peak_memory_bytes": ended.peak_memory_bytes,
             }
         if self.attempt.state == State.STOPPING:
             self._move(State.STOPPED, message="stopped; resume to continue", **fields)
             return
-        last = _last_line(self.attempt.log_file)
-        if ended is not None and ended.code == EXIT_INCOMPLETE:
-            last = _completed(self._results(command)) or last
+        last = endings.last_line(self.attempt.log_file)
+        if ended is not None and ended.code == endings.EXIT_INCOMPLETE:
+            last = endings.completed(self._results(command)) or last
             self._move(State.INCOMPLETE, error=last, message=last, **fields)
             return
-        reason = _reason(command, ended, last)
+        reason = endings.reason(command, ended, last)
         self._move(State.FAILED, error=reason, message=reason, **fields)
 
     def _publish(self) -> None:
@@ -263,36 +259,3 @@ class _Run:
 
     def _exit_file(self, command: Command) -> Path:
         return self.attempt.log_file.with_suffix(f".{command.key}.exit")
-
-
-def _reason(command: Command, ended: process.Exit | None, last: str) -> str:
-    if ended is None:
-        return f"{command.key}: the process was killed before it could say how it ended"
-    if ended.signal or ended.code == EXIT_STOPPED:
-        name = ended.signal or "SIGTERM"
-        memory = (ended.peak_memory_bytes or 0) / 2**30
-        hint = f"; it held {memory:.1f} GiB at most: out of memory?" if name == "SIGKILL" else ""
-        return f"{command.key}: ended by {name}{hint}"
-    return f"{command.key}: exit code {ended.code}: {last}"
-
-
-def _last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters."""
-    try:
-        with log.open("rb") as handle:
-            handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
-            lines = handle.read().decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return ""
-    said = [line for line in lines if line.strip()]
-    last = said[-1] if said else ""
-    return "".join(char for char in last if char.isprintable())[:500]
-
-
-def _completed(results: Path) -> str:
-    """How much of its work a command says it completed; empty where its result says nothing."""
-    try:
-        counts = json.loads(results.read_text(encoding="utf-8"))["counts"]
-        return f"{counts['completed']} of {counts['requested']} episodes were completed"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
