@@ -1,6 +1,6 @@
 """Where an episode stands in a filtered list: the ones before and after it, and its place.
 
-Places are counted in the database up to COUNT_LIMIT, so an episode opens as fast in any list.
+Places are counted in the database up to PLACES, so an episode opens as fast in any list.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intraskill_web.episodes.candidates import take
-from intraskill_web.episodes.counting import COUNT_LIMIT, COUNT_SECONDS
+from intraskill_web.episodes.counting import COUNT_SECONDS
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.search import search
+
+PLACES = 2_000  # counted to either side
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,16 @@ def neighbours(filter_: EpisodeFilter, order: Order, episode: Episode) -> Neighb
             following = next(iter(take(filter_, ids, order, key, wanted=1)), None)
         with limited(COUNT_SECONDS):
             before, after = order.rows(found, key, back=True), order.rows(found, key)
-            place = before.order_by()[:COUNT_LIMIT].count() + 1
-            count = place + after.order_by()[:COUNT_LIMIT].count()
+            place = before.order_by()[:PLACES].count() + 1
+            count = place + after.order_by()[:PLACES].count()
     except TooSlow:
         return Neighbours(previous, following, None, 0, capped=True)
     return Neighbours(
         previous=previous,
         following=following,
-        place=place if place <= COUNT_LIMIT else None,
-        count=min(count, COUNT_LIMIT),
-        capped=count > COUNT_LIMIT,
+        place=place if place <= PLACES else None,
+        count=min(count, PLACES),
+        capped=count > PLACES,
     )
 
 
