@@ -30,7 +30,7 @@ from redis.exceptions import RedisError
 from intraskill_web.core import audit
 from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
-from intraskill_web.experiments.moves import move
+from intraskill_web.experiments.moves import move, refresh_round
 from intraskill_web.monitoring import watcher
 from jobs import fence, next_round, placement, process, queue, silence
 from jobs.transitions import ACTIVE, RoundState, State
@@ -107,15 +107,14 @@ def _may_move(attempt: Attempt, up: set[str]) -> bool:
 def _heal_watched() -> None:
     """Find attempts of this host whose watcher is gone: adopt them, or call them lost."""
     mine = Attempt.objects.filter(
-        state__in=(State.STARTING, State.RUNNING, State.STOPPING),
+        state__in=silence.AT_WORK,
         host=settings.INTRASKILL_HOST_NAME,
     )
     for attempt in mine.select_related("stage__round__experiment"):
         if _has_watcher(attempt) or _adoption_waits(attempt):
             continue
         if _process_lives(attempt) or _left_word(attempt) or attempt.state == State.STARTING:
-            with transaction.atomic():
-                flow.hand_in(attempt)
+            _adopt_anew(attempt)
             continue
         stopped = attempt.state == State.STOPPING
         reason = "the process and its watcher vanished"
@@ -126,6 +125,14 @@ def _heal_watched() -> None:
                 subject=str(attempt),
                 while_stopping=stopped,
             )
+
+
+def _adopt_anew(attempt: Attempt) -> None:
+    """Hand the attempt in again, unless it moved meanwhile: one that is over takes no GPUs."""
+    with transaction.atomic():
+        row = Attempt.objects.select_for_update().get(pk=attempt.pk)
+        if row.state in silence.AT_WORK and row.job_id == attempt.job_id:
+            flow.hand_in(row)
 
 
 def _has_watcher(attempt: Attempt) -> bool:
@@ -206,11 +213,17 @@ def _interrupted(attempt: Attempt) -> bool:
 
 
 def _advance_idle() -> None:
-    """Start what comes next where a stage succeeded and nothing was begun after it."""
+    """Start what comes next where a stage succeeded and nothing was begun after it.
+
+    Where nothing follows it is not running: a pause that came in the moment in which a stage ended
+    saw the stage at work, and the stage no pause.
+    """
     running = Experiment.objects.filter(state=RoundState.RUNNING)
     for experiment in running.exclude(rounds__stages__attempts__state__in=ACTIVE):
         try:
             with transaction.atomic():
-                flow.advance(experiment)
+                last = experiment.rounds.last()
+                if flow.advance(experiment) is None and last is not None:
+                    refresh_round(last)
         except IntegrityError:
             continue  # somebody else was faster

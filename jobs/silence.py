@@ -84,24 +84,24 @@ def _beats() -> dict[str, Beats]:
 def call_lost(silent: Mapping[str, Beats]) -> list[Attempt]:
     """Make ``lost`` what ran on these hosts, unless one of them was heard of this very moment."""
     lost = []
-    busy = Attempt.objects.filter(state__in=AT_WORK, host__in=silent)
-    for attempt in busy.select_related("stage__round__experiment"):
-        seen, beat = silent[attempt.host]
+    for host, beats in silent.items():
         with transaction.atomic():
-            row = Attempt.objects.select_for_update().get(pk=attempt.pk)
-            if row.job_id != attempt.job_id or _beats().get(row.host) != (seen, beat):
-                continue
-            reason = _reason(attempt.host, max(filter(None, (seen, beat)), default=None))
-            fields = {"error": reason, "stop_reason": row.stop_reason or VANISHED}
-            if not move(attempt, State.LOST, job_id=row.job_id, message=reason, **fields):
-                continue
-            audit.record(
-                "attempt.lost",
-                experiment=attempt.stage.round.experiment.name,
-                subject=str(attempt),
-                host=attempt.host,
-            )
-        lost.append(attempt)
+            rows = Attempt.objects.select_for_update(of=("self",)).filter(state__in=AT_WORK)
+            busy = list(rows.filter(host=host).select_related("stage__round__experiment"))
+            if _beats().get(host) != beats:
+                continue  # asked once for all, because each that is lost takes its beat along
+            reason = _reason(host, max(filter(None, beats), default=None))
+            for attempt in busy:
+                fields = {"error": reason, "stop_reason": attempt.stop_reason or VANISHED}
+                if not move(attempt, State.LOST, job_id=attempt.job_id, message=reason, **fields):
+                    continue
+                audit.record(
+                    "attempt.lost",
+                    experiment=attempt.stage.round.experiment.name,
+                    subject=str(attempt),
+                    host=host,
+                )
+                lost.append(attempt)
     return lost
 
 
