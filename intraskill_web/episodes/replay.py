@@ -132,12 +132,14 @@ def _again(episode: Episode, text: str) -> None:
     """Hand a replay in once more: one that failed, or whose worker is gone. It goes on from its
     files.
     """
-    found = episode.replays.filter(pk=int(text) if text.isdigit() and len(text) < 10 else 0)
-    row = found.exclude(state="succeeded").first()
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    row = episode.replays.filter(pk=number).exclude(state="succeeded").first()
     if row is not None:
         stamp = timezone.now().strftime("%Y%m%d%H%M%S")
         with transaction.atomic():
-            Replay.objects.filter(pk=row.pk).update(state="requested", error="")
+            # one that runs may be playing: then the new job leaves it alone
+            ended = Replay.objects.filter(pk=row.pk).exclude(state__in=["running", "succeeded"])
+            ended.update(state="requested", error="")
             queue.enqueue_work_on_commit(RUN_REPLAY, row.pk, f"replay-{row.pk}-{stamp}")
 
 

@@ -17,8 +17,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from intraskill_web.core.text import storable_json
 from intraskill_web.episodes.models import Replay
 from intraskill_web.episodes.served import FILE, served_models
+from intraskill_web.episodes.traces import printable
 from intraskill_web.skills.models import Curriculum, SkillVersionChunk
 from jobs.environment import for_trainer
 from jobs.layout import read_experiment, write_config
@@ -27,6 +29,7 @@ from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfi
 from trainer.engines.endpoint.served import check_served
 from trainer.errors import InputError
 from trainer.files import read_jsonl
+from trainer.lock import exclusive
 from trainer.rollout.traces import score
 from trainer.skills.bank import load_bank, write_bank
 from trainer.skills.types import Chunk
@@ -35,10 +38,23 @@ LOG_TAIL = 400
 
 
 def run_replay(replay_id: int) -> None:
-    """Play a replay and keep its outcomes. What goes wrong is kept in words, not raised."""
+    """Play a replay and keep its outcomes. What goes wrong is kept in words; faults of ours are
+    raised too.
+    """
     replay = Replay.objects.select_related("episode__experiment", "episode__round").get(
         pk=replay_id
     )
+    try:
+        with exclusive(replay.folder):
+            _carry_out(replay)
+    except InputError:
+        return  # handed in twice: another job is playing it, and says how it ends
+    except Exception as error:
+        _end(replay, state="failed", error=f"{type(error).__name__}: {error}"[:500])
+        raise
+
+
+def _carry_out(replay: Replay) -> None:
     Replay.objects.filter(pk=replay.pk).update(state="running", error="")
     try:
         config = _prepare(replay)
@@ -51,7 +67,9 @@ def run_replay(replay_id: int) -> None:
 
 
 def _end(replay: Replay, **fields: Any) -> None:
-    Replay.objects.filter(pk=replay.pk).update(ended_at=timezone.now(), **fields)
+    """What a server answered may stand in the words, so anything may."""
+    kept = {name: storable_json(printable(value)) for name, value in fields.items()}
+    Replay.objects.filter(pk=replay.pk).update(ended_at=timezone.now(), **kept)
 
 
 def _prepare(replay: Replay) -> Path:

@@ -17,11 +17,14 @@ from intraskill_web.experiments.services import create_experiment
 from intraskill_web.skills.models import Curriculum
 from intraskill_web.skills.publish import publish_bank
 from jobs import queue
+from jobs.episodes import replay as replay_job
 from jobs.episodes.replay import run_replay
 from tests.trainer.engines_slime.test_endpoint import ChatServer, call, reply_with
 from tests.web.traces import make_trace
 from trainer.config import ExperimentConfig
+from trainer.errors import InputError
 from trainer.files import append_jsonl, write_json
+from trainer.lock import exclusive
 from trainer.shop.world import load_world
 
 MINI = Path(__file__).resolve().parents[2] / "configs" / "mini"
@@ -139,10 +142,40 @@ def test_a_replay_that_failed_is_handed_in_again(
     replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=2)
     Replay.objects.update(state="failed", error="lost")
     address = f"/episodes/{episode.pk}/replay/"
-    for value in ("x", "999", str(replay.pk)):
+    for value in ("x", "\u00b2", "999", str(replay.pk)):
         assert operator_client.post(address, {"again": value}).status_code == 302
     replay.refresh_from_db()
     assert (handed, replay.state, replay.error) == ([replay.pk], "requested", "")
+
+
+def test_a_replay_that_is_being_played_is_left_to_who_plays_it(
+    episode: Episode, operator_client: Client, handed: list[int]
+) -> None:
+    replay = Replay.objects.create(episode=episode, checkpoint="start/none", n=2, state="running")
+    with exclusive(replay.folder):
+        operator_client.post(f"/episodes/{episode.pk}/replay/", {"again": str(replay.pk)})
+        assert handed == [replay.pk]
+        run_replay(replay.pk)
+        replay.refresh_from_db()
+        assert (replay.state, replay.error) == ("running", "")
+    run_replay(replay.pk)  # its worker is gone
+    replay.refresh_from_db()
+    assert replay.state == "failed"
+
+
+def test_a_fault_of_ours_leaves_no_replay_running(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outcomes_of(_folder: Path) -> None:
+        raise KeyError("job")
+
+    monkeypatch.setattr(replay_job, "_play", lambda _folder, _config: "")
+    monkeypatch.setattr(replay_job, "outcomes_of", outcomes_of)
+    replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=2)
+    with pytest.raises(KeyError):
+        run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert (replay.state, replay.error) == ("failed", "KeyError: 'job'")
 
 
 def test_an_episode_from_elsewhere_says_why_it_cannot_be_replayed(
@@ -231,6 +264,19 @@ def test_a_server_that_is_away_or_unknown_fails_with_its_address(
     run_replay(replay.pk)
     replay.refresh_from_db()
     assert "names no such server" in replay.error and "endpoints.yaml" in replay.error
+
+
+def test_whatever_a_server_answers_its_words_are_kept(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(_folder: Path, _config: Path) -> str:
+        raise InputError("HTTP 400: \x00 \ud83d full")
+
+    monkeypatch.setattr(replay_job, "_play", play)
+    replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=1)
+    run_replay(replay.pk)
+    replay.refresh_from_db()
+    assert (replay.state, replay.error) == ("failed", "HTTP 400: \ufffd ? full")
 
 
 def test_a_server_that_breaks_while_it_plays_says_so(
