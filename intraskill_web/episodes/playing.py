@@ -13,7 +13,7 @@ from typing import Any
 
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.rows import episode_values
-from intraskill_web.episodes.traces import printable
+from intraskill_web.episodes.traces import answerable
 from intraskill_web.experiments.models import Round, Stage
 from jobs.mirror.folders import EVALUATIONS, FOLDERS
 from jobs.transitions import ACTIVE
@@ -67,8 +67,9 @@ def being_played() -> Iterator[Told]:
 
 
 def files(round_: Round, folder: str) -> list[Path]:
-    """The live files of a round's folder, the latest last."""
-    return sorted((round_.folder / folder / live.FOLDER).glob("*.jsonl"))
+    """The live files of a round's folder, the latest last; no links and no pipes."""
+    found = (round_.folder / folder / live.FOLDER).glob("*.jsonl")
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
 def told_of(round_: Round, folder: str, episode_id: str) -> Told | None:
@@ -92,7 +93,7 @@ def stamp(round_: Round, folder: str) -> tuple[object, ...]:
     for path in files(round_, folder):
         try:
             facts = path.stat()
-        except FileNotFoundError:
+        except OSError:
             continue
         found += [path.name, facts.st_ino, facts.st_size]
     return tuple(found)
@@ -100,8 +101,8 @@ def stamp(round_: Round, folder: str) -> tuple[object, ...]:
 
 def _told(round_: Round, folder: str, trace: dict[str, Any]) -> Told | None:
     purpose, arm = EVALUATIONS.get(folder, ("", ""))
-    trace = printable(trace)
     try:
+        trace = answerable(trace)
         values = episode_values(trace, purpose=purpose, arm=arm)
     except InputError:
         return None  # no episode of ours

@@ -26,7 +26,7 @@ from intraskill_web.episodes.prepare import parse
 from intraskill_web.episodes.reading import reading
 from intraskill_web.episodes.replay_outcomes import Distribution, changes, original
 from intraskill_web.episodes.rows import episode_values
-from intraskill_web.episodes.traces import printable, too_deep
+from intraskill_web.episodes.traces import answerable
 from trainer.errors import InputError
 from trainer.rollout import live
 
@@ -119,13 +119,12 @@ def _replay(pk: int, replay_pk: int) -> Replay:
 def _played(row: Replay) -> Iterator[Played]:
     """The recorded episodes, of several tries the last, and those that are being played."""
     found: dict[int, Played] = {}
-    for trace in map(printable, (*_recorded(row), *live.read_live(_live_file(row)))):
+    for line in (*_recorded(row), *live.read_live(_live_file(row))):
         try:
+            trace = answerable(line)
             values = episode_values(trace, purpose=PURPOSE, arm="")
         except InputError:
             continue  # damage: the others are still shown
-        if too_deep(trace):
-            continue
         round_, experiment = row.episode.round, row.episode.experiment
         made = Played(Episode(experiment=experiment, round=round_, **values), trace)
         found[made.episode.sample_id] = made

@@ -39,13 +39,29 @@ def trace_of(episode: Episode, body: bytes) -> dict[str, Any]:
         trace = parse(body)
     except InputError as error:
         raise InputError(f"the trace {error.reason}", file=episode.path) from error
-    if b"\\ud" in body or b"\\uD" in body:
-        trace = printable(trace)
     if not isinstance(trace, dict):
         raise InputError("the trace is not an object", file=episode.path, value=episode.line)
-    if body.count(b"{") + body.count(b"[") > DEEPEST and too_deep(trace):
-        raise InputError("the trace is nested too deeply to be shown", file=episode.path)
+    halves = b"\\ud" in body or b"\\uD" in body
+    if halves or body.count(b"{") + body.count(b"[") > DEEPEST:
+        try:
+            return answerable(trace, halves=halves)
+        except InputError as error:
+            raise InputError(f"the trace {error.reason}", file=episode.path) from error
     return trace
+
+
+def answerable(trace: dict[str, Any], *, halves: bool = True) -> dict[str, Any]:
+    """``trace`` as an answer can carry it; ``halves``: it may hold lone surrogates.
+
+    Raises InputError for one that is nested too deeply.
+    """
+    try:
+        shown: dict[str, Any] = printable(trace) if halves else trace
+        if not too_deep(shown):
+            return shown
+    except RecursionError:
+        pass
+    raise InputError("is nested too deeply to be shown")
 
 
 def too_deep(trace: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +162,56 @@ def test_a_missing_file_waits_and_its_folder_may_be_missing_too(
     address = f"/episodes/playing/{round_.pk}/gate/task-000001__sample-000/"
     assert 'data-state="waiting"' in viewer_client.get(address).content.decode()
     assert not Path(round_.folder / "gate" / "live").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["e", "begin", {"conversation": [], "steps": {}}],
+        ["e", "begin", {"conversation": {}, "steps": [1]}],
+        ["e", "begin", [["conversation", []]]],
+        [["e"], "begin", {"conversation": []}],
+        ["e", "end", [1]],
+        ["e"],
+    ],
+)
+def test_lines_that_no_engine_wrote_cost_no_other_episode(
+    round_: Round, viewer_client: Client, line: object
+) -> None:
+    told = lines(round_)
+    turn = ["e", "turn", {"step": {}, "after": ""}]
+    strange = [json.dumps(each).encode() + b"\n" for each in (line, turn)]
+    tell(round_, [*told[:2], *strange])
+    assert len(viewer_client.get("/episodes/playing/?format=json").json()["playing"]) == 1
+    assert viewer_client.get(f"/episodes/playing/{round_.pk}/{FOLDER}/e/").status_code == 200
+
+
+def test_a_live_file_that_is_none_is_passed_over(
+    round_: Round, viewer_client: Client, tmp_path: Path
+) -> None:
+    told = lines(round_)
+    address = tell(round_, told[:2])
+    folder = round_.folder / FOLDER / "live"
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"".join(told).replace(b"sample", b"secret"))
+    (folder / "link.jsonl").symlink_to(outside)
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "x.jsonl").mkdir()
+    try:
+        playing = viewer_client.get("/episodes/playing/?format=json").json()["playing"]
+        assert [line["url"] for line in playing] == [address]
+        assert viewer_client.get(address).status_code == 200
+    finally:
+        (folder / "x.jsonl").rmdir()
+
+
+@pytest.mark.parametrize("depth", [300, 900])
+def test_an_episode_that_is_nested_too_deeply_is_not_followed(
+    round_: Round, viewer_client: Client, depth: int
+) -> None:
+    told = lines(round_)
+    begin = json.loads(told[0])
+    deep = b'["' + begin[0].encode() + b'", "end", {"x": ' + b"[" * depth + b"]" * depth + b"}]\n"
+    address = tell(round_, [*told[:2], deep])
+    assert viewer_client.get(address).status_code == 200
+    assert viewer_client.get("/episodes/playing/?format=json").json() == {"playing": []}

@@ -121,7 +121,7 @@ def read_live(path: Path, episode_id: str | None = None) -> Iterator[dict[str, A
     """The episodes of a live file as traces that have no end yet, in the order they began.
 
     ``episode_id`` picks one. ``status`` is ``running`` up to the end, and ``final`` then holds only
-    the text of the present page. Nothing when the file is gone; a torn last line waits.
+    the text of the present page. Nothing when the file is gone or refused; a torn last line waits.
     """
     wanted = None if episode_id is None else orjson.dumps([episode_id])[:-1] + b","
     found: dict[str, dict[str, Any]] = {}
@@ -130,7 +130,7 @@ def read_live(path: Path, episode_id: str | None = None) -> Iterator[dict[str, A
             for line in handle:
                 if wanted is None or line.startswith(wanted):
                     _take(found, line)
-    except FileNotFoundError:
+    except OSError:  # gone, or not to be read: what else there is to see is still seen
         return
     yield from found.values()
 
@@ -149,5 +149,5 @@ def _take(found: dict[str, dict[str, Any]], line: bytes) -> None:
             trace["final"] = {"observation": value["after"]}
         else:
             found[key] |= value
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, AttributeError):
         return  # torn: the writer is not done with it; or its beginning was never written
