@@ -66,7 +66,7 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     rows, slow = _rows(filter_, column, metric)
     found, shared = cohorts((str(name), task, value) for name, task, value in rows)
     if by in ("round", "step"):
-        found.sort(key=lambda c: (not c.name.isdigit(), int(c.name) if c.name.isdigit() else 0))
+        found.sort(key=lambda c: (not c.name.isdecimal(), int(c.name) if c.name.isdecimal() else 0))
     values = [value for _name, _task, value in rows]
     fullest = max((b.count for b in bins(values)), default=1)
     shown = [

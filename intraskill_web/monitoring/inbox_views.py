@@ -30,7 +30,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     events = unread(user) if show == "unread" else for_reader(user)
     if show == "open":
         events = events.filter(closed_at=None)
-    if (before := request.GET.get("before", "")).isdigit() and len(before) < 16:
+    if (before := request.GET.get("before", "")).isdecimal() and len(before) < 16:
         events = events.filter(pk__lt=int(before))
     listed = list(events.select_related("round__experiment").order_by("-id")[: PAGE + 1])
     rows = [{"event": event, "words": words_of(event)} for event in listed[:PAGE]]

@@ -127,8 +127,9 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
 
 def _against(request: HttpRequest, number: int, versions: dict[int, SkillVersion]) -> int | None:
     text = request.GET.get("against", "")
-    if text.isascii() and text.isdigit() and int(text) in versions and int(text) != number:
-        return int(text)
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else number
+    if wanted in versions and wanted != number:
+        return wanted
     return number - 1 if number - 1 in versions else None
 
 
