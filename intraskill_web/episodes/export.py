@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponseBadRequest
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
@@ -53,11 +54,12 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
 
 def _pieces(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any]]]:
     """The rows of the list as data, some at a time, in its order."""
-    rows = Episode.objects.select_related("experiment", "round")
+    rows = Episode.objects.defer("behaviour")
     words = filter_.words
     key: Key | None = None
     while True:
         piece = take(filter_, rows, order, key, wanted=PIECE)
+        prefetch_related_objects(piece, "experiment", "round")
         yield [episode_data(e) for e in piece if not words or hit_in(e, words) is not None]
         if len(piece) < PIECE:
             return
