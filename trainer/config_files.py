@@ -24,8 +24,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError("no such configuration file", file=path) from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: a date 2026-13-99
         raise InputError(f"not valid YAML: {error}", file=path) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
     if not isinstance(value, dict):
         raise InputError("a configuration is a mapping of keys to values", file=path)
     return value

@@ -78,6 +78,8 @@ def read_text(text: str) -> dict[str, Any]:
         where = _("line %(n)d") % {"n": mark.line + 1} if mark else "YAML"
         said = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise InputError(f"{where}: {said}", field="YAML") from error
+    except (ValueError, RecursionError) as error:  # ValueError: a date such as 2026-13-99
+        raise InputError(f"YAML: {error}", field="YAML") from error
     if not isinstance(value, dict):
         raise InputError(_("a configuration is a mapping of keys to values"), field="YAML")
     return value

@@ -10,12 +10,13 @@ from django.db.models import ProtectedError
 from django.test import Client
 
 from intraskill_web.configs.forms import SchemaForm
-from intraskill_web.configs.kinds import check, groups_of, write_text
+from intraskill_web.configs.kinds import check, groups_of, read_text, write_text
 from intraskill_web.configs.models import ConfigRevision
 from intraskill_web.configs.schema import fill
 from intraskill_web.configs.services import add_revision
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Experiment
+from trainer.errors import InputError
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/configs/configrevision/add/"
@@ -205,3 +206,9 @@ def test_the_form_of_every_kind_opens(kind: str, admin_client: Client) -> None:
             assert f'name="{leaf.path}"' in text
     assert SchemaForm(groups_of(kind), {}).fields["reason"].required
     assert page_of(admin_client, f"{ADD}?kind={kind}&as=yaml")
+
+
+@pytest.mark.parametrize("text", ["a: 2026-13-99", "a: " + "[" * 5000, "a: 0b_", "a: ["])
+def test_a_text_that_no_yaml_reader_takes_is_a_mistake_and_no_fault(text: str) -> None:
+    with pytest.raises(InputError):
+        read_text(text)

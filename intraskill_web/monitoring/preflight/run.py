@@ -201,7 +201,7 @@ def _keep(target: str, key: str, items: Sequence[Item], seconds: float) -> Prefl
 def _engine(file: Path) -> str:
     try:
         value = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return ""
     return str(value.get("engine", "")) if isinstance(value, dict) else ""
 

@@ -177,7 +177,13 @@ def test_a_mistake_names_file_field_value_and_remedy(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "not valid YAML"), ("- a", "a mapping"), (None, "no such configuration file")],
+    [
+        ("a: [", "not valid YAML"),
+        ("a: 2026-13-99", "not valid YAML: month must be"),
+        ("a: " + "[" * 5000, "not valid YAML"),
+        ("- a", "a mapping"),
+        (None, "no such configuration file"),
+    ],
 )
 def test_files_that_are_no_configuration(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "config.yaml"
