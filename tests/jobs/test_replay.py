@@ -300,6 +300,22 @@ def test_a_broken_list_of_servers_is_said_and_the_page_stays(
     assert "servers.a.endpoint.base_url" in html and "start/checkpoint" in html
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://me:hunter2@gpu-7/v1", "base_url holds a password"),
+        ("gpu-7:30000/v1", "base_url begins with http"),
+        ("http://[::1/v1", "base_url is no address"),
+    ],
+)
+def test_an_address_with_a_password_is_refused_and_never_shown(
+    episode: Episode, home: Path, viewer_client: Client, url: str, words: str
+) -> None:
+    name_server(home, url)
+    html = viewer_client.get(f"/episodes/{episode.pk}/replay/").content.decode()
+    assert words in html and "hunter2" not in html
+
+
 def test_the_private_goal_of_a_replay_is_for_those_who_may_see_it(
     episode: Episode, viewer_client: Client, operator_client: Client
 ) -> None:

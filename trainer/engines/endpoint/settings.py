@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from trainer.config_base import Config, Positive
 
@@ -28,6 +29,19 @@ class EndpointSettings(Config):
     timeout_seconds: Positive = 180.0
     attempts: Annotated[int, Field(ge=1, le=20)] = 3
     backoff_seconds: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _names_a_server(self) -> Self:
+        """Of the whole section, so that a password in the address is not quoted as its value."""
+        try:
+            parts = urlsplit(self.base_url)
+        except ValueError as error:
+            raise ValueError(f"base_url is no address: {error}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("base_url begins with http:// or https:// and names a host")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("base_url holds a password: name its variable in api_key_env instead")
+        return self
 
     def identity(self) -> dict[str, Any]:
         """What decides an answer besides messages, temperature and length; no addresses."""
