@@ -85,6 +85,8 @@ def _costs_nothing(experiment: Experiment) -> bool:
 def _hold(experiment: Experiment, reason: str) -> None:
     """Stop before the next round, once an onset: the reason stays until the round begins."""
     with transaction.atomic():
+        if not is_due(experiment):
+            return  # begun, paused or left to people while somebody looked
         free = Experiment.objects.filter(pk=experiment.pk, hold_reason="")
         if not free.update(hold_reason=reason, updated_at=timezone.now()):
             return

@@ -168,3 +168,17 @@ def test_a_held_demonstration_does_not_keep_the_stack_from_starting(
 ) -> None:
     monkeypatch.setattr("jobs.demo.DEMO", held.name)
     assert "waits: " in start_or_continue()
+
+
+@pytest.mark.parametrize("meanwhile", ["begun", "left to people"])
+def test_what_changed_while_somebody_looked_is_not_held(
+    finished: Callable[[], Experiment], looks: Looks, meanwhile: str
+) -> None:
+    experiment = finished()  # looks are green, so the next round has begun
+    if meanwhile == "left to people":
+        experiment.rounds.filter(number=1).delete()
+        Experiment.objects.update(auto_continue=False)
+    next_round._hold(experiment, "checkpoint: of another world")
+    experiment.refresh_from_db()
+    assert experiment.hold_reason == ""
+    assert not AuditEvent.objects.filter(action="round.hold").exists()
