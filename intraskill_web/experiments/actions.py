@@ -101,10 +101,9 @@ def _stop(experiment: Experiment, active: Stage | None) -> Button:
 
 def _pause(experiment: Experiment, active: Stage | None, stages: Sequence[Stage]) -> Button:
     if experiment.pause_after_stage:
-        return Button(
-            "unpause", _("Do not pause"), "play", _("Now: pauses after this stage"), True,
-            _url(experiment, "unpause"),
-        )  # fmt: skip
+        why = _("Now: pauses after this stage") if active else _("Paused; waits for you")
+        url = _url(experiment, "unpause")
+        return Button("unpause", _("Do not pause"), "play", why, True, url)
     if active is None:
         return Button(
             "pause", _("Pause after stage"), "pause", _("Nothing is running"), False,

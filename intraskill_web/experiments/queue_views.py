@@ -45,7 +45,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "active": active,
         "hosts": lines,
         "finished": finished,
-        "total": facts["id__count"],
+        "total": facts["id__count"] - facts["active"],
         "polling": polling,
         "etag": tag,
         "busy": bool(working),

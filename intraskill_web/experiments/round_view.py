@@ -121,6 +121,7 @@ def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) 
         "panels": panels,
         "gate": gate,
         "gate_stage": next((stage for stage in state.stages if stage.kind == "gate"), None),
+        "gate_needs": any(box.needs for box in boxes if box.stage.kind == "gate"),
         "forest": _forest(round_, gates),
         "few_chunks": len(rows) <= FEW_CHUNKS,
         "analysis": next((s.outcome for s in state.stages if s.kind == "analyse"), {}),

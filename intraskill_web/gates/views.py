@@ -25,6 +25,7 @@ from intraskill_web.gates.panel import difference_drawing
 from intraskill_web.gates.soundness import design_checks
 from intraskill_web.review.panel import panel
 from intraskill_web.review.services import Subject
+from jobs.transitions import DONE
 
 LIMIT = 200
 
@@ -71,9 +72,12 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     runs = list(round_.gate_runs.order_by("id"))
     gate = next((g for g in runs if g.profile == profile), runs[0] if runs else None)
     if gate is None:
-        stage = round_.stages.filter(kind="gate").first()
+        stages = list(round_.stages.order_by("position"))
+        stage = next((stage for stage in stages if stage.kind == "gate"), None)
+        before = [s for s in stages if stage and s.position < stage.position]
         context = {
             "section": "gates", "round": round_, "gate": None, "stage": stage,
+            "needs": any(one.state not in DONE for one in before),
             "crumbs": crumbs(round_, (_("Gate"), "")),
         }  # fmt: skip
         return page(request, "gates/detail.html", context, lambda: {"gate": None})

@@ -95,6 +95,14 @@ def test_while_a_stage_runs_it_can_be_stopped_and_paused(experiment: Experiment)
     assert shown(experiment)["pause"][1] == "Holds before train"
 
 
+def test_a_pause_says_whether_it_is_still_to_come(experiment: Experiment) -> None:
+    attempt = running(experiment)
+    Experiment.objects.update(pause_after_stage=True)
+    assert shown(experiment)["unpause"] == (True, "Now: pauses after this stage")
+    move(attempt, State.SUCCEEDED)
+    assert shown(experiment)["unpause"] == (True, "Paused; waits for you")
+
+
 def test_a_stopping_stage_cannot_be_stopped_again(experiment: Experiment) -> None:
     attempt = running(experiment)
     move(attempt, State.STOPPING)

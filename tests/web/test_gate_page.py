@@ -102,6 +102,13 @@ def test_a_round_without_a_gate_says_what_it_needs(made: Made, viewer_client: Cl
     text = viewer_client.get("/experiments/demo/rounds/1/gate/").content.decode()
     assert "The gate has not run" in text
     assert "It needs train, analyse and validate" in text
+    assert (
+        "Not run: needs train" in viewer_client.get("/experiments/demo/rounds/1/").content.decode()
+    )
+    made.rounds[1].stages.filter(position__lt=4).update(state="succeeded")
+    text = viewer_client.get("/experiments/demo/rounds/1/gate/").content.decode()
+    assert "What it needs is there" in text
+    assert "Not run yet" in viewer_client.get("/experiments/demo/rounds/1/").content.decode()
 
 
 @pytest.mark.parametrize(

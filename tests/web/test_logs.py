@@ -219,6 +219,7 @@ def test_the_failure_panel_shows_the_last_error_with_the_lines_before_it(tmp_pat
         (2, "", "exit code 2 (bad input)"),
         (3, "", "exit code 3"),
         (255, "", "exit code 255"),
+        (None, "unknown", "killed, by what nobody saw"),
         (None, "", ""),
     ],
 )

@@ -13,6 +13,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.waiting import waiting_reason
 from jobs.models import Host
 from jobs.queue import QueueStatus
+from jobs.transitions import ACTIVE
 from tests.web.factories import Made
 from tests.web.html import Page
 
@@ -93,6 +94,21 @@ def test_the_page_shows_what_holds_each_gpu_and_what_waits(
     (line,) = data["hosts"]
     assert (line["held_by"], line["waiting"]) == (host.lease_id, [waiting.pk])
     assert line["up"] is True
+
+
+def test_an_end_on_request_says_so_and_only_what_ended_is_counted(
+    made: Made, viewer_client: Client
+) -> None:
+    ended = made.attempts[0]
+    Attempt.objects.filter(pk=ended.pk).update(
+        state="stopped", stop_reason="operator", signal="unknown"
+    )
+    text = viewer_client.get("/jobs/").content.decode()
+    assert "stopped on request" in text
+    assert "unknown" not in text
+    over = Attempt.objects.exclude(state__in=ACTIVE).count()
+    assert over < Attempt.objects.count()
+    assert f"newest {over} of {over}" in text
 
 
 def test_a_new_holder_is_news_for_a_poll(host: Host, viewer_client: Client) -> None:

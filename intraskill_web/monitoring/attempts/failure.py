@@ -79,6 +79,8 @@ def last_fault(lines: Sequence[LogLine]) -> int | None:
 def ended_how(exit_code: int | None, signal_name: str) -> str:
     """``killed by SIGKILL``, ``exit code 2 (bad input)``; empty when nobody saw."""
     name = signal_name or _signal_of(exit_code)
+    if name == "unknown":  # the runner's word where the process left no exit behind
+        return _("killed, by what nobody saw")
     if name:
         return _("killed by %(s)s") % {"s": name}
     if exit_code is None:
