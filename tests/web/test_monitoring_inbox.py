@@ -88,6 +88,12 @@ def test_a_senseless_id_marks_nothing(event: SignalEvent, viewer_client: Client,
     assert event.reads.count() == 0
 
 
+@pytest.mark.parametrize("bad", ["\u00b2", "x", "9" * 20])
+def test_a_senseless_page_is_the_first(event: SignalEvent, viewer_client: Client, bad: str) -> None:
+    first = viewer_client.get("/inbox/?format=json").json()
+    assert viewer_client.get("/inbox/", {"before": bad, "format": "json"}).json() == first
+
+
 def test_one_is_sent_back_only_within_this_site(event: SignalEvent, viewer_client: Client) -> None:
     answer = viewer_client.post(
         "/inbox/read/", {"id": str(event.pk), "next": "https://elsewhere.example/"}
