@@ -39,17 +39,38 @@ def end_former(stage: Stage) -> None:
         end_attempt(attempt)
 
 
-def end_lost(settled: set[int]) -> None:
-    """End what any lost attempt left on this host; ``settled`` remembers those looked at."""
-    for attempt in _lost().exclude(pk__in=settled)[:LATEST]:
-        end_attempt(attempt)
-        settled.add(attempt.pk)
+def end_lost(asked: dict[int, float | None], grace_s: float = process.STOP_GRACE_S) -> None:
+    """End what any lost attempt left on this host, politely first, and wait for nothing.
+
+    ``asked`` remembers between calls when each was asked to end; None: nothing of it lives.
+    """
+    now = time.monotonic()
+    for attempt in _lost()[:LATEST]:
+        ref = _group(attempt)
+        if attempt.pk in asked and asked[attempt.pk] is None:
+            continue
+        if ref is not None:
+            process.reap(ref)
+        if ref is None or not process.is_alive(ref):
+            asked[attempt.pk] = None
+            continue
+        since = asked.setdefault(attempt.pk, now)
+        if since == now:
+            process.send(ref, signal.SIGTERM)
+        elif since is not None and now - since > grace_s:
+            process.send(ref, signal.SIGKILL)
 
 
 def end_attempt(attempt: Attempt) -> bool:
-    """End the group that the attempt put on record; whether any of it lived."""
-    ref = process.ProcessRef(attempt.pid or 0, attempt.pgid or 0, attempt.process_started)
-    return bool(ref.pid and ref.pgid) and end_group(ref)
+    """End the group that the attempt put on record, and wait for it; whether any of it lived."""
+    ref = _group(attempt)
+    return ref is not None and end_group(ref)
+
+
+def _group(attempt: Attempt) -> process.ProcessRef | None:
+    if not attempt.pid or not attempt.pgid:
+        return None
+    return process.ProcessRef(attempt.pid, attempt.pgid, attempt.process_started)
 
 
 def _lost() -> QuerySet[Attempt]:

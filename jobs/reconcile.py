@@ -43,7 +43,7 @@ SHUTDOWN = "shutdown"
 
 logger = logging.getLogger(__name__)
 _silence = silence.Silence()
-_settled_losses: set[int] = set()  # lost attempts of which nothing lives here
+_asked_to_end: dict[int, float | None] = {}  # lost attempts of this host, see fence.end_lost
 
 
 def run_forever() -> None:
@@ -66,7 +66,7 @@ def run_forever() -> None:
 def reconcile() -> None:
     """One full pass. Raises DatabaseError when the database does not answer."""
     _heal_watched()
-    fence.end_lost(_settled_losses)
+    fence.end_lost(_asked_to_end)
     silence.call_lost(_silence.look())
     try:
         _heal_waiting()

@@ -62,17 +62,18 @@ def _hand_on(host: str) -> None:
 def _follow(attempt: Attempt, target: State, message: str | None) -> None:
     """Bring the parents up to date, which were read together with the attempt."""
     stage = attempt.stage
+    written = ["state", "started_at", "ended_at", "updated_at"]
     stage.state = target
-    if message is not None:
+    if message is not None:  # else it is the watcher's, who may write it this moment
         stage.message = message[:500]
+        written.append("message")
     if stage.started_at is None and attempt.started_at is not None:
         stage.started_at = attempt.started_at
     stage.ended_at = attempt.ended_at
     if target in TERMINAL:
         stage.eta_seconds = None
-    stage.save(
-        update_fields=["state", "message", "started_at", "ended_at", "eta_seconds", "updated_at"]
-    )
+        written.append("eta_seconds")
+    stage.save(update_fields=written)
     _follow_stages(stage.round)
 
 

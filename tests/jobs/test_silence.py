@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -41,7 +43,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Clock:
     clock = Clock()
     settings.INTRASKILL_HOST_NAME = HERE
     monkeypatch.setattr(reconcile, "_silence", silence.Silence(clock))
-    monkeypatch.setattr(reconcile, "_settled_losses", set())
+    monkeypatch.setattr(reconcile, "_asked_to_end", {})
     monkeypatch.setattr(watch, "POLL_S", 0.02)
     monkeypatch.setattr(watch, "HEARTBEAT_S", 0.0)
     return clock
@@ -234,7 +236,31 @@ def test_a_reconciler_that_returns_ends_what_has_no_watcher(
     assert process.is_alive(ref), "the process of another host is not this one's to end"
     settings.INTRASKILL_HOST_NAME = THERE
     reconcile.reconcile()
-    assert not process.is_alive(ref)
+    ends(ref)
+
+
+def test_a_process_that_does_not_end_holds_no_pass_up_and_is_killed_by_a_later_one(
+    there: tuple[Attempt, process.ProcessRef], clock: Clock, settings: Any
+) -> None:
+    _attempt, ref = there
+    vanish(clock)
+    settings.INTRASKILL_HOST_NAME = THERE
+    os.killpg(ref.pgid, signal.SIGSTOP)  # hears SIGTERM no more than one that waits for a driver
+    asked: dict[int, float | None] = {}
+    fence.end_lost(asked, grace_s=0.0)
+    assert process.is_alive(ref)
+    fence.end_lost(asked, grace_s=0.0)
+    ends(ref)
+    fence.end_lost(asked, grace_s=0.0)
+    assert set(asked.values()) == {None}
+
+
+def ends(ref: process.ProcessRef) -> None:
+    deadline = time.monotonic() + 20.0
+    while process.is_alive(ref):
+        assert time.monotonic() < deadline
+        process.reap(ref)
+        time.sleep(0.02)
 
 
 def test_the_next_attempt_ends_what_the_lost_one_left_before_it_begins(
