@@ -66,6 +66,7 @@ class Command(JsonCommand):
                     remedy="Add --wait, or run `manage.py up` beside it",
                 )
             experiment = demo.run_once(config)
+            experiment.refresh_from_db()
             self.emit({"experiment": experiment.name, "state": experiment.state})
             return True
         with self._services() as supervisor:
