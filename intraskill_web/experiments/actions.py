@@ -60,7 +60,7 @@ def buttons(
         _stop(experiment, active),
         _pause(experiment, active, stages),
         _resume(experiment, last, stages, active),
-        _start(experiment, last),
+        start_button(experiment, last),
         _change(experiment, last, stages, active),
         _skip(experiment, last, stages, active),
         _extend(experiment, last),
@@ -142,7 +142,8 @@ def _resume(
     return Button("resume", label, "retry", why, False, url)
 
 
-def _start(experiment: Experiment, last: Round | None) -> Button:
+def start_button(experiment: Experiment, last: Round | None) -> Button:
+    """Begin the next round; disabled, with the reason, while none may begin."""
     number = 0 if last is None else last.number + 1
     label = _("Start round %(n)d") % {"n": number}
     url = _url(experiment, "start")
@@ -168,7 +169,7 @@ def _change(
         }
         return Button("change", label, "wrench", why, True, reverse("experiments:retry", args=args),
                       is_link=True)  # fmt: skip
-    start = _start(experiment, last)
+    start = start_button(experiment, last)
     label = _("Next round with changes")
     url = reverse("experiments:next", args=[experiment.name])
     why = _("A clone of the last round, its differences shown first")

@@ -17,6 +17,7 @@ from intraskill_web.core.labels import stage_label
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import json_response
 from intraskill_web.experiments import rework
+from intraskill_web.experiments.actions import start_button
 from intraskill_web.experiments.models import Experiment, Stage
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.rework_forms import Draft, draft, values_of
@@ -32,6 +33,7 @@ def change_next_round(request: HttpRequest, name: str) -> HttpResponse:
     last = experiment.rounds.order_by("-number").first()
     before = last.settings if last else experiment.config
     number = last.number + 1 if last else 0
+    may = start_button(experiment, last)
     home = reverse("experiments:detail", args=[name])
     trail = [(_("Experiments"), reverse("experiments:list")), (name, home), (_("Next round"), "")]
     context = {
@@ -41,7 +43,8 @@ def change_next_round(request: HttpRequest, name: str) -> HttpResponse:
         "intro": _(
             "Filled from the settings of the last round. What you change holds from now on."
         ),
-        "go": _("Start round %(n)d") % {"n": number},
+        "go": may.label,
+        "hindrance": "" if may.enabled else may.why,
         "back": home,
     }
 

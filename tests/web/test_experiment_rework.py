@@ -87,6 +87,15 @@ def test_a_program_sends_its_values_at_once_and_gets_the_status(
     assert refused.status_code == 409 and "round 0 is running" in refused.json()["error"]
 
 
+def test_a_next_round_that_may_not_begin_says_why_before_anything_is_typed(
+    failed: Attempt, operator_client: Client
+) -> None:
+    page = text_of(operator_client.get(NEXT))
+    assert "Needs a finished round 0" in page and "Look at the difference first" not in page
+    shown = operator_client.post(NEXT, {"config": "curriculum: {rho_max: 0.7}"})
+    assert 'name="seen"' not in text_of(shown)
+
+
 def test_a_failed_stage_offers_changes_and_skipping(
     failed: Attempt, operator_client: Client
 ) -> None:
