@@ -14,6 +14,7 @@ from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.tokens import token_view
 from intraskill_web.episodes.transcript import transcript
 from tests.web.factories import SIBLINGS, Made
+from tests.web.queries import questions
 from tests.web.traces import make_trace
 
 
@@ -160,10 +161,8 @@ def test_two_episodes_stand_beside_each_other_from_their_divergence(
     masked.file.write_text("\n".join(lines) + "\n")
     with CaptureQueriesContext(connection) as queries:
         answer = viewer_client.get(f"/episodes/{bare.pk}/?with={masked.pk}")
-    asked = [
-        q["sql"] for q in queries if "SAVEPOINT" not in q["sql"] and "SET LOCAL" not in q["sql"]
-    ]
-    assert len(asked) <= 12, asked  # PostgreSQL's limits of time take statements of their own
+    asked = questions(queries)
+    assert len(asked) <= 12, asked
     text = " ".join(answer.content.decode().split())
     assert text.count("A and B identical") == 3  # the last turn is the same again
     assert "First divergence, turn 3: the same page, another choice." in text
