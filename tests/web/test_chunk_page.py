@@ -10,7 +10,7 @@ from intraskill_web.monitoring.models import MetricPoint
 from intraskill_web.skills.diff import Text, compare
 from intraskill_web.skills.models import ChunkRevision, SkillVersionChunk
 from tests.web.factories import Made, rho
-from tests.web.test_hostile_text import EVERYTHING, assert_inert
+from tests.web.test_hostile_text import assert_inert, stored
 from trainer.files import write_text
 
 PATH = "/experiments/demo/chunks/brand-first/"
@@ -83,6 +83,6 @@ def test_a_version_can_be_taken_home(made: Made, viewer_client: Client) -> None:
 
 def test_hostile_texts_are_inert(made: Made, viewer_client: Client) -> None:
     ChunkRevision.objects.filter(skill_id="brand-first").update(
-        content=EVERYTHING, title=EVERYTHING[:200]
+        content=stored(), title=stored()[:200]
     )
     assert_inert(viewer_client.get(PATH).content.decode())

@@ -34,6 +34,11 @@ ATTACKS = [
 EVERYTHING = " ".join(ATTACKS)
 
 
+def stored() -> str:
+    """Everything that a row can hold: PostgreSQL takes no NUL, SQLite does."""
+    return EVERYTHING if connection.vendor == "sqlite" else storable(EVERYTHING)
+
+
 def assert_inert(html: str, *, shown: bool = True) -> None:
     page = Page(html)
     assert page.policy_faults() == []
@@ -45,7 +50,7 @@ def assert_inert(html: str, *, shown: bool = True) -> None:
 @pytest.fixture
 def hostile(made: Made) -> Made:
     """Every text that a run can bring, turned into an attack."""
-    text = EVERYTHING if connection.vendor == "sqlite" else storable(EVERYTHING)
+    text = stored()
     ChunkRevision.objects.filter(skill_id="budget").update(content=text, title=text[:200])
     Contribution.objects.filter(intervention_id="budget").update(title=text[:200])
     Episode.objects.filter(purpose="train").update(instruction=text, error=text[:300])
