@@ -38,9 +38,10 @@ test: setup-dev
 	$(PYTEST)
 
 # Every test that works with a database, on PostgreSQL: DATABASE_URL=postgres://… make test-postgres,
-# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves more out.
+# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves markers
+# out, ONLY names folders or files.
 test-postgres: setup-dev
-	$(PYTEST) -m 'database and not once$(LESS:%= and not %)' --ignore=tests/trainer --ignore=tests/contracts
+	$(PYTEST) -m 'database and not once$(LESS:%= and not %)' --ignore=tests/trainer --ignore=tests/contracts $(ONLY)
 
 lint: setup-dev
 	$(BIN)/ruff check .

@@ -60,10 +60,8 @@ ADMIN_PATHS = [
 WINDOWS = [
     (390, "dark", "zh-CN"),
     (390, "light", "en-US"),
-    (1024, "light", "zh-CN"),
     (1024, "dark", "en-US"),
-    (1920, "dark", "zh-CN"),
-    (1920, "light", "en-US"),
+    (1920, "light", "zh-CN"),
 ]
 TEXTS = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -31,6 +31,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         **home_databases.address(home),
         "INTRASKILL_HOME": str(home),
         "DJANGO_SETTINGS_MODULE": "intraskill_web.settings",
+        "INTRASKILL_WARM": "0",
         **more,
     }
 
