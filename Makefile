@@ -1,4 +1,4 @@
-# make run: install, start everything, begin the demo. make test: all tests. See README.md.
+# make run: install, start everything, begin the demo. make test: all tests but the longest. See README.md.
 # Another interpreter: make PYTHON=python3.13 …
 
 PYTHON = python3
@@ -14,7 +14,7 @@ FIND_PYTHON = for python in $(PYTHON) python3.13 python3.12 python3.11; do \
 	echo "IntraSkill needs Python 3.11 or newer with the venv module, and found none." >&2; \
 	echo "Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; exit 1
 
-.PHONY: setup setup-dev run test test-postgres lint types e2e bench soak clean
+.PHONY: setup setup-dev run test test-long test-postgres lint types e2e bench soak clean
 
 setup: $(READY)
 
@@ -35,7 +35,11 @@ run: setup
 	@exec $(BIN)/python manage.py up --demo
 
 test: setup-dev
-	$(PYTEST)
+	$(PYTEST) -m 'not long'
+
+# What takes minutes: stops and faults of whole homes, every window of axe-core.
+test-long: setup-dev
+	$(PYTEST) -m long
 
 # Every test that works with a database, on PostgreSQL: DATABASE_URL=postgres://… make test-postgres,
 # or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves markers

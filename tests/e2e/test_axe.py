@@ -135,7 +135,11 @@ def walk(visitor: Any, paths: list[str], axe: str, locale: str) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize(
+    "window",
+    [WINDOWS[0], WINDOWS[-1], *(pytest.param(w, marks=pytest.mark.long) for w in WINDOWS[1:-1])],
+    ids=str,
+)
 def test_no_page_has_a_serious_fault(
     full: Made, visit: Any, axe: str, window: tuple[int, str, str]
 ) -> None:
@@ -144,7 +148,9 @@ def test_no_page_has_a_serious_fault(
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[-1]], ids=str)
+@pytest.mark.parametrize(
+    "window", [WINDOWS[0], pytest.param(WINDOWS[-1], marks=pytest.mark.long)], ids=str
+)
 @pytest.mark.usefixtures("full")
 def test_the_administration_has_none_either(
     visit: Any, axe: str, admin: Any, window: tuple[int, str, str]

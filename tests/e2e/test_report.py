@@ -55,6 +55,7 @@ def test_every_page_is_quiet_and_fits(
         assert page.evaluate(OVERFLOW) <= 0, path.name
 
 
+@pytest.mark.long
 def test_no_chapter_has_a_serious_fault(opened: Any, site: Path, axe: str) -> None:
     """Chapters in turn: English on a dark phone, Chinese on a light desk."""
     windows = [("", 390, "dark"), ("zh/", 1440, "light")]

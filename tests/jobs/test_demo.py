@@ -35,6 +35,7 @@ def test_the_demo_prints_a_line_a_stage_and_a_summary(undisturbed: Undisturbed) 
 
 @pytest.mark.slow
 @pytest.mark.once
+@pytest.mark.long
 def test_the_loop_runs_with_a_standard_gate(homes: Path) -> None:
     *stages, summary = Running.start(
         homes / "standard", *DEMO, "--wait", "--json", "--profile", "standard"

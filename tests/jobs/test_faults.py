@@ -24,7 +24,7 @@ ROUND = f"{NAME}/round-000"
 WAIT = (*DEMO, "--wait", "--json")
 LOCKED_S = 21.0
 ROOMY, LEFT_BYTES = "4g", 16_384  # a training wants 2 GiB free before it begins
-pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.long]
 
 
 def mount(folder: Path, options: str) -> bool:

@@ -17,7 +17,7 @@ from tests.jobs.homes import DEMO, ROOT, Running, environment, manage, processes
 NAME = "quick-7"
 ROUND = f"{NAME}/round-000"
 WAIT = (*DEMO, "--wait", "--json")
-pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.long]
 
 
 def test_a_shutdown_in_the_middle_and_a_new_start_change_no_document(

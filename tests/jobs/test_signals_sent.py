@@ -17,7 +17,7 @@ from tests.jobs.homes import ROOT, Running, end_all, environment, manage
 from tests.web.mailbox import mailbox
 from tests.web.receiver import receiver
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SECRET = signature.new_secret()
 BEGIN = """
 import django, sys

@@ -63,6 +63,7 @@ def test_a_second_start_of_the_same_home_is_refused(homes: Path) -> None:
     assert up.process.wait(60) == 0
 
 
+@pytest.mark.long
 def test_two_homes_run_side_by_side_and_a_taken_port_is_said(homes: Path) -> None:
     port = str(free_port())
     one = Running.start(homes / "one", "up", INTRASKILL_PORT=port)
@@ -82,6 +83,7 @@ def test_two_homes_run_side_by_side_and_a_taken_port_is_said(homes: Path) -> Non
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 def test_services_that_are_killed_come_back(homes: Path) -> None:
     up = Running.start(homes / "one", "up", INTRASKILL_PORT=str(free_port()))
     address = address_of(up)
