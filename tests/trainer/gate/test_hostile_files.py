@@ -254,7 +254,7 @@ def test_a_gate_that_has_not_ended_cannot_be_fitted(
         ("--tasks 400 --sd nan", "--sd"),
         ("--tasks 400 --sd 0", "--sd"),
         ("--tasks 400 --sd 0.3 --effect 0", "--effect"),
-        ("--tasks 400 --sd 0.3 --effect 1e-300", "effect"),
+        ("--tasks 400 --sd 0.3 --effect 1e-300", "--effect (effect)"),
         ("--tasks 400 --sd 0.3 --slots 0", "--slots"),
         ("--tasks 400 --sd 0.3 --slots 65", "--slots"),
         ("--tasks 400 --sd 0.3 --slots 2 --rewrites 1 1 1", "--rewrites"),
