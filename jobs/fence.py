@@ -36,7 +36,8 @@ def end_group(ref: process.ProcessRef, grace_s: float = process.STOP_GRACE_S) ->
 def end_former(stage: Stage) -> None:
     """Before the stage begins again here: end what its lost attempts left."""
     for attempt in _lost().filter(stage=stage):
-        end_attempt(attempt)
+        if (ref := _group(attempt)) is not None:
+            end_group(ref)
 
 
 def end_lost(asked: dict[int, float | None], grace_s: float = process.STOP_GRACE_S) -> None:
@@ -46,25 +47,19 @@ def end_lost(asked: dict[int, float | None], grace_s: float = process.STOP_GRACE
     """
     now = time.monotonic()
     for attempt in _lost()[:LATEST]:
-        ref = _group(attempt)
-        if attempt.pk in asked and asked[attempt.pk] is None:
+        since = asked.get(attempt.pk, now)
+        if since is None:
             continue
+        ref = _group(attempt)
         if ref is not None:
             process.reap(ref)
         if ref is None or not process.is_alive(ref):
             asked[attempt.pk] = None
-            continue
-        since = asked.setdefault(attempt.pk, now)
-        if since == now:
+        elif attempt.pk not in asked:
+            asked[attempt.pk] = now
             process.send(ref, signal.SIGTERM)
-        elif since is not None and now - since > grace_s:
+        elif now - since > grace_s:
             process.send(ref, signal.SIGKILL)
-
-
-def end_attempt(attempt: Attempt) -> bool:
-    """End the group that the attempt put on record, and wait for it; whether any of it lived."""
-    ref = _group(attempt)
-    return ref is not None and end_group(ref)
 
 
 def _group(attempt: Attempt) -> process.ProcessRef | None:
