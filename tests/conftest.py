@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import translation
 
 from tests import databases, home_databases, order
 
@@ -40,6 +41,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _own_language() -> Iterator[None]:
+    """No test hears the language that a page was asked for in an earlier one of its process."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session")
