@@ -26,6 +26,7 @@ def _load() -> None:
 
     _ = get_resolver().url_patterns
     definitions()
+    importlib.import_module("intraskill_web.configs.admin_views")
     importlib.import_module("scipy.optimize")  # of a gate's shrunk effects
 
 

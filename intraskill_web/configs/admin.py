@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from django.contrib import admin
@@ -13,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from intraskill_web.configs import admin_views as pages
 from intraskill_web.configs.models import ConfigRevision, ConfigUse
 from intraskill_web.core.admin_base import ReadOnlyAdmin
 
@@ -86,21 +86,29 @@ class ConfigRevisionAdmin(ReadOnlyAdmin):
         return [*own, *super().get_urls()]
 
     def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
-        return pages.add(self, request)
+        return _answer("add", self, request)
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
-        return pages.show(self, request, object_id)
+        return _answer("show", self, request, object_id)
 
     def check_view(self, request: HttpRequest) -> HttpResponse:
-        return pages.live(self, request)
+        return _answer("live", self, request)
 
     def yaml_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return pages.download(self, request, pk)
+        return _answer("download", self, request, pk)
 
     def launch_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return pages.start(self, request, pk)
+        return _answer("start", self, request, pk)
+
+
+def _answer(view: str, *arguments: object) -> HttpResponse:
+    """What a view answers; views are read when one is asked for. Every process of the product reads
+    this module, and they bring the gate's library and all forms, a second of work."""
+    pages = import_module("intraskill_web.configs.admin_views")
+    answer: HttpResponse = getattr(pages, view)(*arguments)
+    return answer
 
 
 @admin.register(ConfigUse)
