@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from trainer.engines.local.adamw import AdamW
 from trainer.engines.local.loss import ClipRange, LossSums, micro_batches, summed_loss
 from trainer.engines.local.model import TinyTransformer
 from trainer.grpo.engine import TrainingEpisode
@@ -79,9 +80,9 @@ class Learner:
         self.model = model
         self.settings = settings
         self.updates = 0
-        self.optimiser = torch.optim.AdamW(
+        self.optimiser = AdamW(
             model.parameters(),
-            lr=settings.learning_rate,
+            settings.learning_rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
         )
@@ -97,7 +98,7 @@ class Learner:
         tokens = sum(sum(episode.tokens.loss_mask) for episode in episodes)
         if tokens == 0:
             raise ValueError(f"{len(episodes)} episodes hold no sampled token to train on")
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         sums = LossSums()
         for batch in micro_batches(episodes, settings.micro_batch):
             loss = summed_loss(
@@ -108,8 +109,7 @@ class Learner:
         if not torch.isfinite(norm):
             raise FloatingPointError(f"gradient norm {float(norm)} in update {self.updates + 1}")
         rate = self._learning_rate()
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
+        self.optimiser.learning_rate = rate
         self.optimiser.step()
         self.updates += 1
         count = max(1, sums.tokens)
