@@ -7,7 +7,7 @@ follows environment.md §3.1: tasks, prices, images and variant ids are never se
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 
 from trainer.canonical import fingerprint
@@ -56,7 +56,7 @@ class Catalogue:
         return cls.of(
             ((product, document_of(product)) for product in listed),
             profile,
-            sha256=fingerprint([asdict(product) for product in listed]),
+            sha256=fingerprint([_record(product) for product in listed]),
             source=source,
         )
 
@@ -66,6 +66,11 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self.products)
+
+
+def _record(product: Product) -> dict[str, object]:
+    """What ``asdict`` gives, without its deep copies of what JSON only reads."""
+    return {field.name: getattr(product, field.name) for field in fields(product)}
 
 
 def document_of(product: Product) -> Document:
