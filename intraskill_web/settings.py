@@ -46,6 +46,7 @@ SILENCED_SYSTEM_CHECKS = (
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+SESSION_ENGINE = "intraskill_web.core.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 # Cookies ignore ports, so two homes on one machine would log each other out under one name.
