@@ -12,8 +12,9 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from intraskill_web.experiments.flow import OPERATOR
+from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Attempt, Experiment
-from intraskill_web.experiments.services import create_experiment, resume_round, start_round
+from intraskill_web.experiments.services import resume_round, start_round
 from jobs.transitions import RoundState
 from trainer.config import ExperimentConfig, GateSettings
 from trainer.config_files import load_config, parse_config

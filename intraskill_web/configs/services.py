@@ -14,8 +14,8 @@ from intraskill_web.configs.kinds import PARTS, Problem, check
 from intraskill_web.configs.models import ConfigRevision
 from intraskill_web.configs.uses import next_number
 from intraskill_web.core import audit
+from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Experiment
-from intraskill_web.experiments.services import create_experiment
 from trainer.canonical import fingerprint
 from trainer.config import ExperimentConfig
 from trainer.config_files import parse_config

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from intraskill_web.experiments import services
+from intraskill_web.experiments import planning, services
 from intraskill_web.experiments.models import Experiment
 from trainer.errors import InputError
 
@@ -37,28 +37,28 @@ def _resume(experiment: Experiment, request: HttpRequest) -> str:
 
 
 def _pause(experiment: Experiment, request: HttpRequest) -> str:
-    services.pause_after_stage(experiment, True, actor=_actor(request))
+    planning.pause_after_stage(experiment, True, actor=_actor(request))
     return _("Pauses after this stage")
 
 
 def _unpause(experiment: Experiment, request: HttpRequest) -> str:
-    services.pause_after_stage(experiment, False, actor=_actor(request))
+    planning.pause_after_stage(experiment, False, actor=_actor(request))
     return _("Does not pause")
 
 
 def _extend(experiment: Experiment, request: HttpRequest) -> str:
     rounds = experiment.rounds_planned + 1
-    services.set_rounds_planned(experiment, rounds, actor=_actor(request))
+    planning.set_rounds_planned(experiment, rounds, actor=_actor(request))
     return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}
 
 
 def _until(experiment: Experiment, request: HttpRequest) -> str:
-    services.continue_until(experiment, _rounds(request), actor=_actor(request))
+    planning.continue_until(experiment, _rounds(request), actor=_actor(request))
     return _("Goes on until %(n)d rounds are done") % {"n": experiment.rounds_planned}
 
 
 def _hold(experiment: Experiment, request: HttpRequest) -> str:
-    services.hold_after_round(experiment, actor=_actor(request))
+    planning.hold_after_round(experiment, actor=_actor(request))
     return _("Waits for you after each round")
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Experiment
-from intraskill_web.experiments.services import create_experiment
 from jobs import pipeline, queue, runner
 from jobs.layout import Command, Part, RoundPlan
 from tests.jobs.homes import DEMO, Running, end_all

@@ -22,8 +22,9 @@ def main(argv: list[str]) -> int:
     django.setup()
     from django.conf import settings
 
+    from intraskill_web.experiments.making import create_experiment
     from intraskill_web.experiments.models import Experiment
-    from intraskill_web.experiments.services import create_experiment, start_round
+    from intraskill_web.experiments.services import start_round
     from jobs import demo
     from trainer.errors import InputError
 

@@ -13,8 +13,8 @@ from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.episodes.replay_outcomes import wilson
 from intraskill_web.experiments.flow import new_round
-from intraskill_web.experiments.services import create_experiment
-from intraskill_web.skills.models import Curriculum
+from intraskill_web.experiments.making import create_experiment
+from intraskill_web.skills.models import ChunkRevision, Curriculum
 from intraskill_web.skills.publish import publish_bank
 from jobs import queue
 from jobs.episodes import replay as replay_job
@@ -92,7 +92,9 @@ def test_a_replay_is_asked_for_played_and_shown_beside_the_original(
     assert Episode.objects.count() == 1
     text = " ".join(operator_client.get(address).content.decode().split())
     won = sum(o["success"] for o in replay.outcomes)
-    assert f"+{chunk}" in text and f"{won} / 3" in text and "0 / 1" in text
+    title = ChunkRevision.objects.get(skill_id=chunk).title
+    assert f'title="{chunk}">+ {title}</span>' in text
+    assert f"{won} / 3" in text and "0 / 1" in text and "start, before training" in text
     before = replay.outcomes
     run_replay(replay.pk)  # handed in twice: the files are there, the result is the same
     replay.refresh_from_db()
@@ -297,7 +299,7 @@ def test_a_broken_list_of_servers_is_said_and_the_page_stays(
 ) -> None:
     (home / "endpoints.yaml").write_text("servers: {a: {endpoint: {model: x}}}")
     html = operator_client.get(f"/episodes/{episode.pk}/replay/").content.decode()
-    assert "servers.a.endpoint.base_url" in html and "start/checkpoint" in html
+    assert "servers.a.endpoint.base_url" in html and "start, before training" in html
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError
 
 from intraskill_web.core.models import AuditEvent
-from intraskill_web.experiments import services
+from intraskill_web.experiments import making, planning, services
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move, new_attempt
 from jobs.transitions import State
@@ -46,7 +46,7 @@ def test_an_experiment_is_frozen_with_copies_of_its_start(
 
 def test_a_taken_name_is_refused(experiment: Experiment, config: ExperimentConfig) -> None:
     with pytest.raises(InputError, match="exists"):
-        services.create_experiment(config)
+        making.create_experiment(config)
     assert Experiment.objects.count() == 1
 
 
@@ -56,7 +56,7 @@ def test_a_missing_checkpoint_is_named(
     config.start.checkpoint.joinpath("checkpoint.json").unlink()
     config.start.checkpoint.rmdir()
     with pytest.raises(InputError, match="checkpoint"):
-        services.create_experiment(config)
+        making.create_experiment(config)
 
 
 def test_a_round_begins_with_its_first_stage_in_the_queue(
@@ -99,7 +99,7 @@ def test_rounds_start_in_order(experiment: Experiment, handed_in: Jobs) -> None:
 
 
 def test_only_planned_rounds_start(experiment: Experiment, handed_in: Jobs) -> None:
-    services.set_rounds_planned(experiment, 1)
+    planning.set_rounds_planned(experiment, 1)
     services.start_round(experiment)
     for kind in ("freeze", "train", "analyse", "validate", "gate", "select"):
         attempt = Attempt.objects.filter(stage__kind=kind).first() or new_attempt(
@@ -109,7 +109,7 @@ def test_only_planned_rounds_start(experiment: Experiment, handed_in: Jobs) -> N
     with pytest.raises(InputError, match="all 1 planned rounds are finished"):
         services.start_round(experiment)
     with pytest.raises(InputError, match="1 rounds have begun"):
-        services.set_rounds_planned(experiment, 0)
+        planning.set_rounds_planned(experiment, 0)
 
 
 def test_resuming_a_failed_stage_is_a_new_attempt(
@@ -210,8 +210,8 @@ def test_an_imported_experiment_is_read_and_never_run(
         lambda: services.start_round(experiment),
         lambda: services.resume_round(experiment),
         lambda: services.retry_stage(latest().stage),
-        lambda: services.set_rounds_planned(experiment, 3),
-        lambda: services.pause_after_stage(experiment, True),
+        lambda: planning.set_rounds_planned(experiment, 3),
+        lambda: planning.pause_after_stage(experiment, True),
     ):
         with pytest.raises(InputError, match=r"imported from .*can be read, not run"):
             act()
@@ -222,7 +222,7 @@ def test_a_pause_between_two_stages_reads_as_stopped(
     experiment: Experiment, handed_in: Jobs
 ) -> None:
     round_ = services.start_round(experiment)
-    services.pause_after_stage(experiment, True)
+    planning.pause_after_stage(experiment, True)
     experiment.refresh_from_db()
     assert experiment.state == "running", "the stage still runs"
     finish(latest())

@@ -26,7 +26,7 @@ from pathlib import Path
 from django.core.management import call_command
 from django.conf import settings
 from intraskill_web import home
-from intraskill_web.experiments import services
+from intraskill_web.experiments import making, services
 from intraskill_web.monitoring.models import Channel
 from trainer.config import ExperimentConfig
 from trainer.config_files import load_config
@@ -36,7 +36,7 @@ call_command("migrate", verbosity=0)
 Channel.objects.create(kind="webhook", target=hook, secret=secret)
 Channel.objects.create(kind="email", target="olaf@example.org")
 config = load_config(settings.BASE_DIR / "configs/mini/quick.yaml", ExperimentConfig)
-services.start_round(services.create_experiment(config))
+services.start_round(making.create_experiment(config))
 """
 
 

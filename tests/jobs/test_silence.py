@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Attempt, Experiment
-from intraskill_web.experiments.services import pin_host, start_round, stop_round
+from intraskill_web.experiments.planning import pin_host
+from intraskill_web.experiments.services import start_round, stop_round
 from intraskill_web.monitoring.signals.evaluate import evaluate
 from jobs import fence, process, queue, reconcile, silence, watch
 from jobs.models import Host

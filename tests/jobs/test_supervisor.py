@@ -11,7 +11,8 @@ import pytest
 
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.moves import move
-from intraskill_web.experiments.services import pause_after_stage, start_round, stop_round
+from intraskill_web.experiments.planning import pause_after_stage
+from intraskill_web.experiments.services import start_round, stop_round
 from jobs import demo
 from jobs.services.supervisor import Service, Supervisor
 from jobs.transitions import State

@@ -160,7 +160,7 @@ def test_a_launch_names_a_missing_revision_and_a_missing_file(admin_client: Clie
 
 
 def test_an_experiment_started_by_a_command_is_recorded_too(home: Path) -> None:
-    from intraskill_web.experiments.services import create_experiment
+    from intraskill_web.experiments.making import create_experiment
     from jobs.demo import configuration
 
     experiment = create_experiment(configuration(quick=True))

@@ -7,8 +7,9 @@ from typing import Any
 
 from intraskill_web.core.commands import experiment_named
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.planning import pin_host
 from intraskill_web.experiments.round_command import RoundCommand
-from intraskill_web.experiments.services import pin_host, start_round
+from intraskill_web.experiments.services import start_round
 
 
 class Command(RoundCommand):

@@ -1,0 +1,90 @@
+"""Making an experiment: its settings frozen into a run folder with all that its rounds begin from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from intraskill_web.configs.models import ConfigRevision
+from intraskill_web.configs.uses import record_uses
+from intraskill_web.core import audit
+from intraskill_web.experiments.models import Experiment
+from trainer.canonical import fingerprint
+from trainer.config import ExperimentConfig
+from trainer.errors import InputError
+from trainer.files import write_json
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+
+def create_experiment(
+    config: ExperimentConfig,
+    *,
+    actor: AbstractBaseUser | None = None,
+    revisions: Mapping[str, ConfigRevision] | None = None,
+) -> Experiment:
+    """Freeze ``config`` into a run folder, with copies of the first bank and checkpoint.
+
+    ``revisions`` are those it was made from, by kind; the others are recorded by content.
+
+    Raises InputError when the name is taken or a file is missing.
+    """
+    for path in (config.start.skillbank, config.start.checkpoint):
+        if not path.exists():
+            raise InputError(
+                "no such file",
+                file=path,
+                field="start",
+                remedy="Name a file that exists; paths are taken from the configuration's folder",
+            )
+    with transaction.atomic():
+        if Experiment.objects.filter(name=config.name).exists():
+            raise InputError(
+                "an experiment of this name exists",
+                field="name",
+                value=config.name,
+                remedy="Choose another name, or resume that experiment",
+            )
+        experiment = Experiment(
+            name=config.name,
+            engine=config.engine,
+            seed=config.seed,
+            rounds_planned=config.rounds,
+            owner_id=actor.pk if actor else None,
+        )
+        frozen = _freeze(config, experiment.folder)
+        experiment.config = frozen.model_dump(mode="json")
+        experiment.config_sha256 = fingerprint(experiment.config)
+        experiment.save()
+        record_uses(experiment, revisions)
+        audit.record(
+            "experiment.create",
+            actor=actor,
+            experiment=experiment.name,
+            config_sha256=experiment.config_sha256,
+        )
+    return experiment
+
+
+def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            "the run folder is not empty",
+            file=folder,
+            remedy="Import it with import_run, or choose another name",
+        )
+    start = folder / "start"
+    start.mkdir(parents=True)
+    shutil.copyfile(config.start.skillbank, start / "skillbank.json")
+    shutil.copytree(config.start.checkpoint, start / "checkpoint")
+    relative = config.start.model_copy(
+        update={"skillbank": Path("start/skillbank.json"), "checkpoint": Path("start/checkpoint")}
+    )
+    frozen = config.model_copy(update={"start": relative})
+    write_json(folder / "experiment.json", frozen.model_dump(mode="json"))
+    return frozen
