@@ -1,7 +1,8 @@
 """Rounds that begin by themselves: only once their preflight is green, else they are held.
 
 A look at what the next round reads takes seconds, so it is never done inside a transaction. A held
-experiment says why, and goes on by itself as soon as the same look finds nothing red any more.
+experiment says why, in words that follow what is red now, and goes on by itself as soon as the same
+look finds nothing red any more.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from intraskill_web.core import audit
 from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.experiments.moves import refresh_experiment
+from intraskill_web.monitoring.preflight import inputs
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import RoundState
 from trainer.errors import InputError
 
 # The worker that ended the last round looks first; only if it died in between others do.
 LEFT_TO_THE_WORKER = timedelta(seconds=20)
+# The trainer's checks of a held round are done again so often: a cure may leave no trace in a file.
+LOOK_AGAIN_S = 120.0
 
 
 def begin(experiment: Experiment) -> bool:
@@ -29,7 +33,7 @@ def begin(experiment: Experiment) -> bool:
     if not is_due(experiment):
         return False
     try:
-        preflight.require_ready(experiment)
+        preflight.require_ready(experiment, trust_s=LOOK_AGAIN_S)
     except InputError as error:
         _hold(experiment, str(error))
         return False
@@ -54,22 +58,23 @@ def begin_left_over() -> None:
             begin(experiment)
         else:
             preflight.kick(
-                preflight.target_of(experiment, preflight.next_round(experiment)),
+                inputs.target_of(experiment, inputs.next_round(experiment)),
                 lambda experiment=experiment: begin(experiment),
             )
 
 
 def is_due(experiment: Experiment) -> bool:
-    """Whether the last round is done and the next shall begin by itself."""
+    """Whether the last round is done and the next shall begin by itself.
+
+    The first does so only in a sweep: who made a single experiment starts it.
+    """
     experiment.refresh_from_db()
     if not experiment.auto_continue or experiment.pause_after_stage or experiment.imported:
         return False
     last = experiment.rounds.order_by("-number").first()
-    return (
-        last is not None
-        and last.state == RoundState.SUCCEEDED
-        and last.number + 1 < experiment.rounds_planned
-    )
+    if last is None:
+        return experiment.sweep_id is not None
+    return last.state == RoundState.SUCCEEDED and last.number + 1 < experiment.rounds_planned
 
 
 def _young(experiment: Experiment) -> bool:
@@ -79,21 +84,23 @@ def _young(experiment: Experiment) -> bool:
 def _costs_nothing(experiment: Experiment) -> bool:
     if not settings.INTRASKILL_PREFLIGHT:
         return True
-    return preflight.known(experiment, preflight.next_round(experiment)) is not None
+    report = preflight.known(experiment, inputs.next_round(experiment))
+    return report is not None and not preflight.is_doubtful(report, LOOK_AGAIN_S)
 
 
 def _hold(experiment: Experiment, reason: str) -> None:
-    """Stop before the next round, once an onset: the reason stays until the round begins."""
+    """Stop before the next round. The onset is noted once; the reason is that of now."""
     with transaction.atomic():
         if not is_due(experiment):
             return  # begun, paused or left to people while somebody looked
-        free = Experiment.objects.filter(pk=experiment.pk, hold_reason="")
-        if not free.update(hold_reason=reason, updated_at=timezone.now()):
+        was_held = bool(experiment.hold_reason)
+        other = Experiment.objects.filter(pk=experiment.pk).exclude(hold_reason=reason)
+        if not other.update(hold_reason=reason, updated_at=timezone.now()) or was_held:
             return
         refresh_experiment(experiment)
         audit.record(
             "round.hold",
             experiment=experiment.name,
-            subject=f"round {preflight.next_round(experiment)}",
+            subject=f"round {inputs.next_round(experiment)}",
             reason=reason,
         )

@@ -32,7 +32,7 @@ from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move, refresh_round
 from intraskill_web.monitoring import watcher
-from jobs import fence, next_round, placement, process, queue, silence
+from jobs import fence, next_round, placement, process, queue, silence, sweeps
 from jobs.transitions import ACTIVE, RoundState, State
 
 INTERVAL_S = 15.0
@@ -58,6 +58,7 @@ def run_forever() -> None:
                 watcher.kick()
             else:
                 _heal_watched()
+            sweeps.begin_left_over()
         except DatabaseError:
             logger.exception("the database did not answer; trying again")
         time.sleep(URGENT_INTERVAL_S)

@@ -23,6 +23,7 @@ from intraskill_web.experiments.config_changes import (
 from intraskill_web.experiments.flow import active_attempt, hand_in
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import new_attempt
+from intraskill_web.monitoring.preflight.inputs import next_round, settings_of
 from intraskill_web.monitoring.preflight.run import require_ready
 from jobs.transitions import DONE, RESUMABLE
 from trainer.errors import InputError
@@ -100,8 +101,9 @@ def start_changed_round(
     experiment: Experiment, values: dict[str, Any], *, actor: AbstractBaseUser | None = None
 ) -> Round:
     """The next round as a clone of the last with ``values`` over its settings."""
-    change_of_next(experiment, values)
-    require_ready(experiment)
+    changes = change_of_next(experiment, values)
+    services.following_round(experiment, None)
+    require_ready(experiment, config=_of_next(experiment, values) if changes else None)
     with transaction.atomic():
         round_ = services.start_round(experiment, actor=actor, is_ready=True)
         changes = _apply(round_, values, stage="freeze")
@@ -113,11 +115,14 @@ def start_changed_round(
 
 def change_of_next(experiment: Experiment, values: dict[str, Any]) -> Changes:
     """What the next round would do otherwise than the last. Raises InputError as starting would."""
-    last = experiment.rounds.order_by("-number").first()
-    before = last.settings if last else experiment.config
-    changes = differences(before, merged(before, values))
+    before = settings_of(experiment, next_round(experiment))
+    changes = differences(before, _of_next(experiment, values))
     refuse(changes, before, stage="freeze")
     return changes
+
+
+def _of_next(experiment: Experiment, values: dict[str, Any]) -> dict[str, Any]:
+    return merged(settings_of(experiment, next_round(experiment)), values)
 
 
 def change_of_rest(stage: Stage, values: dict[str, Any]) -> Changes:

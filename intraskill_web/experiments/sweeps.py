@@ -1,9 +1,10 @@
-"""Beginning a sweep: one experiment an arm and seed, all handed in at once."""
+"""Making a sweep: one experiment an arm and seed. ``jobs.sweeps`` looks at and begins them."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,9 @@ from django.conf import settings
 from django.db import transaction
 
 from intraskill_web.core import audit
-from intraskill_web.experiments import services
+from intraskill_web.experiments import making
 from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.presets import arm_config, preset
-from intraskill_web.monitoring.preflight.run import require_ready
 from trainer.canonical import safe_name
 from trainer.config import ExperimentConfig
 from trainer.config_files import load_config
@@ -63,16 +63,13 @@ def start_sweep(
     seeds: Sequence[int],
     actor: AbstractBaseUser | None = None,
 ) -> Sweep:
-    """Make and start every experiment of the sweep. Raises InputError, and then starts nothing.
+    """Make every experiment of the sweep. Raises InputError, and then nothing is left of it.
 
-    Arms share their seeds, so they are paired: equal tasks, and equal luck where they act alike.
+    Their first rounds begin by themselves, in this order, each after its preflight, which takes
+    seconds an arm. Arms share their seeds, so they are paired: equal tasks, and equal luck where
+    they act alike.
     """
-    _refuse(name, arms, seeds)
-    configs = [
-        (arm, arm_config(base, preset(arm), seed=seed, name=f"{name}-{arm}-{seed}"))
-        for seed in seeds
-        for arm in arms
-    ]
+    configs = arm_configs(name, base, arms=arms, seeds=seeds)
     made: list[Experiment] = []
     try:
         with transaction.atomic():
@@ -84,29 +81,54 @@ def start_sweep(
                 owner_id=actor.pk if actor else None,
             )
             for arm, config in configs:
-                experiment = services.create_experiment(config, actor=actor)
+                experiment = making.create_experiment(config, actor=actor)
                 made.append(experiment)
                 experiment.sweep, experiment.arm = sweep, arm
                 experiment.save(update_fields=["sweep", "arm", "updated_at"])
             audit.record(
                 "sweep.start", actor=actor, subject=name, arms=list(arms), seeds=list(seeds)
             )
-        require_ready(made[0])  # all arms begin with the same files
     except InputError:
-        _undo(name, made)
+        for experiment in made:
+            shutil.rmtree(experiment.folder, ignore_errors=True)
         raise
-    for experiment in made:
-        services.start_round(experiment, actor=actor, is_ready=True)
     return sweep
 
 
-def _undo(name: str, made: Sequence[Experiment]) -> None:
-    """Leave nothing of a sweep that did not start."""
-    for experiment in made:
-        shutil.rmtree(experiment.folder, ignore_errors=True)
-        Experiment.objects.filter(pk=experiment.pk).delete()
-    if made:
-        Sweep.objects.filter(name=name).delete()
+def arm_configs(
+    name: str, base: ExperimentConfig, *, arms: Sequence[str], seeds: Sequence[int]
+) -> list[tuple[str, ExperimentConfig]]:
+    """Every experiment of the sweep in the order in which they begin. Raises InputError."""
+    _refuse(name, arms, seeds)
+    return [
+        (arm, arm_config(base, preset(arm), seed=seed, name=f"{name}-{arm}-{seed}"))
+        for seed in seeds
+        for arm in arms
+    ]
+
+
+def not_begun(sweep: Sweep) -> list[Experiment]:
+    """Its experiments that have no round yet, in their order."""
+    return list(sweep.experiments.filter(rounds=None).order_by("pk"))
+
+
+def withdraw(sweep: Sweep, *, actor: AbstractBaseUser | None = None) -> int:
+    """Take back what did not begin, with its folders; how many. With the last of its experiments
+    the sweep goes too. Raises InputError when all have begun.
+    """
+    with transaction.atomic():
+        waiting = list(Experiment.objects.select_for_update().filter(sweep=sweep, rounds=None))
+        if not waiting:
+            raise InputError("all its experiments have begun", field="sweep", value=sweep.name,
+                             remedy="Stop them one by one")  # fmt: skip
+        folders = [experiment.folder for experiment in waiting]
+        Experiment.objects.filter(pk__in=[experiment.pk for experiment in waiting]).delete()
+        if not sweep.experiments.exists():
+            Sweep.objects.filter(pk=sweep.pk).delete()
+        audit.record("sweep.withdraw", actor=actor, subject=sweep.name, experiments=len(waiting))
+        for folder in folders:
+            transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))
+    return len(waiting)
 
 
 def _refuse(name: str, arms: Sequence[str], seeds: Sequence[int]) -> None:

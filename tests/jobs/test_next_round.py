@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from intraskill_web.core.models import AuditEvent
-from intraskill_web.experiments import services
+from intraskill_web.experiments import planning, services
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.monitoring.models import Preflight, SignalEvent
-from intraskill_web.monitoring.preflight import machine, run
+from intraskill_web.monitoring.preflight import inputs, machine, run
 from intraskill_web.monitoring.preflight.items import Item
 from intraskill_web.monitoring.signals.evaluate import evaluate_all
 from jobs import next_round, reconcile
@@ -32,11 +34,13 @@ class Looks:
     item = GREEN
     count = 0
 
-    def __call__(self, experiment: Experiment, number: int) -> Preflight:
+    def __call__(
+        self, experiment: Experiment, number: int, config: dict[str, Any] | None = None
+    ) -> Preflight:
         assert not connection.in_atomic_block, "a look takes seconds"
         self.count += 1
-        key = run.key_of(experiment, number)
-        return run._keep(run.target_of(experiment, number), key, [self.item], 0.1)
+        key = inputs.key_of(experiment, number, config)
+        return run._keep(inputs.target_of(experiment, number), key, [self.item], 0.1)
 
 
 @pytest.fixture
@@ -122,11 +126,53 @@ def test_a_held_round_begins_by_itself_once_nothing_is_red(held: Experiment, loo
     assert SignalEvent.objects.get(kind="held").closed_at
 
 
+OTHER = Item("analyst", "failed", "no key", "Export it")
+
+
+def test_the_reason_follows_what_is_red_now(
+    held: Experiment, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first item is cured and another remains; then a third turns red before it."""
+    evaluate_all()
+    looks.item = OTHER
+    run.look(held, 1)
+    reconcile.reconcile()
+    held.refresh_from_db()
+    assert "analyst: no key" in held.hold_reason and "of another world" not in held.hold_reason
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 1 << 60)
+    reconcile.reconcile()
+    held.refresh_from_db()
+    assert "disk: " in held.hold_reason and "(and 1 more)" in held.hold_reason
+    evaluate_all()
+    assert SignalEvent.objects.get(kind="held").facts["reason"] == held.hold_reason
+    assert AuditEvent.objects.filter(action="round.hold").count() == 1, "one onset"
+    assert (rounds(held), held.state) == (1, "stopped")
+
+
+def test_a_cure_that_leaves_no_trace_in_a_file_is_found(held: Experiment, looks: Looks) -> None:
+    looks.item, before = GREEN, looks.count
+    reconcile.reconcile()
+    assert looks.count == before, "it was looked at a moment ago"
+    Preflight.objects.update(checked_at=timezone.now() - timedelta(minutes=5))
+    reconcile.reconcile()
+    assert (looks.count, rounds(held)) == (before + 1, 2)
+
+
+def test_who_starts_a_red_round_is_refused_by_a_look_of_now(held: Experiment, looks: Looks) -> None:
+    Preflight.objects.update(checked_at=timezone.now() - timedelta(seconds=10))
+    looks.item = OTHER
+    with pytest.raises(InputError, match="analyst: no key"):
+        services.start_round(held)
+    looks.item = GREEN
+    Preflight.objects.update(checked_at=timezone.now() - timedelta(seconds=10))
+    assert services.start_round(held).number == 1
+
+
 def test_what_needs_a_person_still_refuses_a_red_round(held: Experiment) -> None:
     for act in (
         lambda: services.resume_round(held),
         lambda: services.start_round(held),
-        lambda: services.continue_until(held, 5),
+        lambda: planning.continue_until(held, 5),
     ):
         with pytest.raises(InputError, match="the preflight is red: checkpoint"):
             act()
@@ -143,7 +189,7 @@ def test_a_person_may_start_it_once_it_is_green(held: Experiment, looks: Looks) 
 
 
 def test_holding_after_the_round_takes_the_place_of_the_reason(held: Experiment) -> None:
-    services.hold_after_round(held)
+    planning.hold_after_round(held)
     held.refresh_from_db()
     assert (held.hold_reason, held.state) == ("", "stopped")
     assert not next_round.begin(held)

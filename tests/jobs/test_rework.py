@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode
-from intraskill_web.experiments import rework, services
+from intraskill_web.experiments import planning, rework, services
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, refresh_round
 from intraskill_web.monitoring.models import MetricPoint
+from intraskill_web.monitoring.preflight import inputs, machine, run
+from intraskill_web.monitoring.preflight.items import Item
 from jobs import pipeline
 from jobs.plans import plan_of
 from jobs.runner import run_attempt
@@ -199,7 +203,7 @@ def test_a_skipped_gate_leaves_the_bank_as_it_was(experiment: Experiment, handed
 
 
 def test_a_skipped_test_plays_nothing(experiment: Experiment, handed_in: Jobs) -> None:
-    services.set_rounds_planned(experiment, 1)
+    planning.set_rounds_planned(experiment, 1)
     plan = plan_of(new_round(Experiment.objects.get(), 0))
     assert plan.ends_with_test and select.commands(plan)
     assert select.commands(select.without(plan)) == () == select.yields(select.without(plan))
@@ -216,18 +220,47 @@ def test_the_next_round_is_a_clone_with_its_changes_on_record(
     assert json.dumps(round_.config)
 
 
+def test_a_changed_round_is_looked_at_with_its_changes(
+    experiment: Experiment, handed_in: Jobs, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is red with the settings of before must not hold what will run, and the reverse."""
+    settings.INTRASKILL_PREFLIGHT = True
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 1)
+
+    def only_a_low_rho_is_fit(file: Path) -> list[Item]:
+        rho = yaml.safe_load(file.read_text())["curriculum"]["rho_max"]
+        return [Item("curriculum", "failed" if rho > 0.85 else "passed", f"rho {rho}")]
+
+    monkeypatch.setattr(run, "_trainer", only_a_low_rho_is_fit)
+    with pytest.raises(InputError, match=r"curriculum: rho 0\.9"):
+        services.start_round(experiment)
+    with pytest.raises(InputError, match=r"curriculum: rho 0\.95"):
+        rework.start_changed_round(experiment, {"curriculum": {"rho_max": 0.95}})
+    assert not Round.objects.exists()
+    assert rework.start_changed_round(experiment, {"curriculum": {"rho_max": 0.8}}).number == 0
+
+
+def test_the_plan_of_a_changed_round_is_told_with_its_changes(
+    experiment: Experiment, handed_in: Jobs
+) -> None:
+    round_ = rework.start_changed_round(experiment, {"train": {"rollout": {"groups_kept": 4}}})
+    items = machine.machine_items(inputs.settings_of(experiment, 1), experiment, 1)
+    assert round_.config["train"]["rollout"]["groups_kept"] == 4
+    assert "; 32 kept a step" in items[0].detail
+
+
 def test_going_on_until_begins_the_next_round_and_holding_waits(
     experiment: Experiment, handed_in: Jobs
 ) -> None:
-    services.set_rounds_planned(experiment, 1)
+    planning.set_rounds_planned(experiment, 1)
     round_ = services.start_round(experiment)
     Stage.objects.filter(round=round_).update(state=State.SUCCEEDED)
     Attempt.objects.update(state=State.SUCCEEDED)
     refresh_round(round_)
-    services.hold_after_round(experiment)
-    services.set_rounds_planned(experiment, 3)
+    planning.hold_after_round(experiment)
+    planning.set_rounds_planned(experiment, 3)
     assert len(handed_in) == 1
-    services.continue_until(experiment, 3)
+    planning.continue_until(experiment, 3)
     assert Attempt.objects.get(pk=handed_in[1][0]).stage.round.number == 1
     experiment.refresh_from_db()
     assert (experiment.rounds_planned, experiment.auto_continue) == (3, True)

@@ -13,10 +13,10 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
-from intraskill_web.experiments import services
+from intraskill_web.experiments import making, services
 from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.monitoring.models import Preflight
-from intraskill_web.monitoring.preflight import run
+from intraskill_web.monitoring.preflight import inputs, run
 from intraskill_web.monitoring.preflight.items import item_of
 from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, workers_item
 from jobs import queue
@@ -34,7 +34,7 @@ def quick(db: None, home: Path, settings: object, monkeypatch: pytest.MonkeyPatc
     """The smallest real experiment, with real files, the preflight on and no queue behind it."""
     settings.INTRASKILL_PREFLIGHT = True  # type: ignore[attr-defined]
     monkeypatch.setattr(queue, "enqueue", lambda *_arguments: True)
-    return services.create_experiment(load_config(QUICK, ExperimentConfig))
+    return making.create_experiment(load_config(QUICK, ExperimentConfig))
 
 
 def state_of(items: list[run.Item], name: str) -> str:
@@ -83,7 +83,7 @@ def test_a_bank_that_cannot_be_read_is_red_and_what_needs_it_is_not_checked(
 
 
 def test_a_later_round_looks_at_what_the_gate_selected(quick: Experiment) -> None:
-    assert run.inputs_of(quick, 2) == (
+    assert inputs.inputs_of(quick, 2) == (
         quick.folder / "round-001" / "gate" / "selected_skillbank.json",
         quick.folder / "round-001" / "train" / "checkpoint",
     )

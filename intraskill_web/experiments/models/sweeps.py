@@ -24,6 +24,8 @@ class Sweep(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
+    # since when some process begins its experiments; an old one was left by a process that died
+    claimed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     if TYPE_CHECKING:

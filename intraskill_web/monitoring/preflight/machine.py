@@ -20,11 +20,13 @@ MIN_FREE_BYTES = 2 * 1024**3
 ROOM = 2.0  # times what the latest round took
 
 
-def machine_items(experiment: Experiment, number: int, planned: int | None = None) -> list[Item]:
-    """The items that cost nothing, in the order of the checklist."""
+def machine_items(
+    config: Mapping[str, Any], experiment: Experiment, number: int, planned: int | None = None
+) -> list[Item]:
+    """The items that cost nothing, in the order of the checklist; ``config`` is the round's."""
     status = queue.status()
     return [
-        plan_item(experiment.config, number, planned or experiment.rounds_planned),
+        plan_item(config, number, planned or experiment.rounds_planned),
         disk_item(experiment.folder, number),
         queue_item(status),
         workers_item(status),

@@ -6,7 +6,6 @@ is free, so the checklist that a person read is the one that lets the round star
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -15,32 +14,40 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 from django.conf import settings
 from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
 
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.monitoring.models import Preflight
+from intraskill_web.monitoring.preflight.inputs import (
+    digest,
+    inputs_of,
+    key_of,
+    next_round,
+    own_settings,
+    settings_of,
+    target_of,
+)
 from intraskill_web.monitoring.preflight.items import Item, item_of
 from intraskill_web.monitoring.preflight.machine import machine_items
-from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import read_json, write_text
 
 TIMEOUT_S = 300
+TRUST_S = 5.0  # a red report that somebody acts upon is looked at again when older
+SHARED_S = 600.0  # a report of equal inputs counts for others while younger
+FROZEN = "experiment.json"
 SLIME = "slime"
 
 logger = logging.getLogger(__name__)
 _running: dict[str, threading.Thread] = {}
-
-
-def next_round(experiment: Experiment) -> int:
-    """The number that the next round will have."""
-    last = experiment.rounds.order_by("-number").first()
-    return 0 if last is None else last.number + 1
 
 
 def checklist(experiment: Experiment) -> tuple[list[Item], Preflight | None]:
@@ -51,19 +58,30 @@ def checklist(experiment: Experiment) -> tuple[list[Item], Preflight | None]:
     number = next_round(experiment)
     report = known(experiment, number)
     found = [item_of(check) for check in report.checks] if report else []
-    return [*machine_items(experiment, number), *found], report
+    return [*machine_items(settings_of(experiment, number), experiment, number), *found], report
 
 
-def require_ready(experiment: Experiment, *, planned: int | None = None) -> None:
+def require_ready(
+    experiment: Experiment,
+    *,
+    planned: int | None = None,
+    config: dict[str, Any] | None = None,
+    trust_s: float = TRUST_S,
+) -> None:
     """Look at what the next round will read. Raises InputError with the first red item.
 
-    ``planned`` is the number of rounds where it is about to change.
+    ``planned`` is the number of rounds and ``config`` the round's settings where they are about to
+    change. What was red longer than ``trust_s`` ago is looked at again, because its cause may be
+    gone without any input having changed.
     """
     if not settings.INTRASKILL_PREFLIGHT:
         return
     number = next_round(experiment)
-    report = known(experiment, number) or look(experiment, number)
-    items = [*machine_items(experiment, number, planned), *map(item_of, report.checks)]
+    report = known(experiment, number, config)
+    if report is None or is_doubtful(report, trust_s):
+        report = look(experiment, number, config)
+    own = config or settings_of(experiment, number)
+    items = [*machine_items(own, experiment, number, planned), *map(item_of, report.checks)]
     red = [item for item in items if item.red]
     if red:
         more = f" (and {len(red) - 1} more)" if len(red) > 1 else ""
@@ -75,55 +93,41 @@ def require_ready(experiment: Experiment, *, planned: int | None = None) -> None
         )
 
 
-def known(experiment: Experiment, number: int) -> Preflight | None:
-    """The report of the round's inputs as they are now."""
-    return Preflight.objects.filter(
-        target=target_of(experiment, number), key=key_of(experiment, number)
-    ).first()
+def known(
+    experiment: Experiment, number: int, config: dict[str, Any] | None = None
+) -> Preflight | None:
+    """The report of the round's inputs as they are now: its own, or a fresh one of an experiment
+    that begins with equal ones, such as another seed of a sweep's arm."""
+    reports = Preflight.objects.filter(key=key_of(experiment, number, config))
+    fresh = timezone.now() - timedelta(seconds=SHARED_S)
+    mine = Q(target=target_of(experiment, number))
+    return reports.filter(mine | Q(checked_at__gte=fresh)).order_by("-checked_at").first()
 
 
-def target_of(experiment: Experiment, number: int) -> str:
-    """What a report of this round is filed under."""
-    return f"{experiment.name}/round-{number:03d}"
+def forget(experiment: Experiment, number: int) -> None:
+    """Let the next look be a new one."""
+    mine = Q(target=target_of(experiment, number)) | Q(key=key_of(experiment, number))
+    Preflight.objects.filter(mine).delete()
 
 
-def inputs_of(experiment: Experiment, number: int) -> tuple[Path, Path]:
-    """The bank and the checkpoint that round ``number`` will start from (jobs.layout)."""
-    if number == 0:
-        start = experiment.folder / "start"
-        return start / "skillbank.json", start / "checkpoint"
-    before = experiment.folder / f"round-{number - 1:03d}"
-    return before / "gate" / "selected_skillbank.json", before / "train" / "checkpoint"
+def is_doubtful(report: Preflight, trust_s: float) -> bool:
+    """Whether it is red and so old that its cause may be gone."""
+    young = abs(timezone.now() - report.checked_at) < timedelta(seconds=trust_s)
+    return not young and any(item_of(check).red for check in report.checks)
 
 
-def key_of(experiment: Experiment, number: int) -> str:
-    """The hash of the settings, the bank and the checkpoint's record."""
-    bank, checkpoint = inputs_of(experiment, number)
-    own = own_settings(experiment, number)
-    settings_sha256 = fingerprint(own) if own else experiment.config_sha256
-    parts = [settings_sha256, *map(_digest, (bank, checkpoint / "checkpoint.json"))]
-    return fingerprint(parts)
-
-
-def own_settings(experiment: Experiment, number: int) -> dict[str, Any]:
-    """The changed settings that round ``number`` inherits from the one before it; mostly none."""
-    before = experiment.rounds.filter(number=number - 1).first()
-    return dict(before.config) if before else {}
-
-
-def look(experiment: Experiment, number: int) -> Preflight:
-    """Run the trainer's checks of an experiment on the inputs of this round (seconds)."""
-    key = key_of(experiment, number)
+def look(experiment: Experiment, number: int, config: dict[str, Any] | None = None) -> Preflight:
+    """Run the trainer's checks on the inputs of this round, with its settings (seconds)."""
+    key = key_of(experiment, number, config)
     bank, checkpoint = inputs_of(experiment, number)
     file = experiment.folder / "preflight" / f"round-{number:03d}.yaml"
     try:
-        config = own_settings(experiment, number) or read_json(
-            experiment.folder / "experiment.json"
-        )
+        read = config or own_settings(experiment, number) or read_json(experiment.folder / FROZEN)
     except InputError as error:
         return _keep(target_of(experiment, number), key, [_unreadable(str(error))], 0.0)
-    config["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
-    write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    read = dict(read)
+    read["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
+    write_text(file, yaml.safe_dump(read, sort_keys=False, allow_unicode=True))
     begun = time.monotonic()
     return _keep(target_of(experiment, number), key, _trainer(file), time.monotonic() - begun)
 
@@ -137,7 +141,7 @@ def launch_files() -> list[Path]:
 def look_at_launch(file: Path) -> Preflight:
     """Run the slime engine's checks on a launch file (seconds)."""
     begun = time.monotonic()
-    key = _digest(file)
+    key = digest(file)
     return _keep(f"{SLIME}/{file.name}", key, _trainer(file), time.monotonic() - begun)
 
 
@@ -204,10 +208,3 @@ def _engine(file: Path) -> str:
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return ""
     return str(value.get("engine", "")) if isinstance(value, dict) else ""
-
-
-def _digest(file: Path) -> str:
-    try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError:
-        return "absent"

@@ -17,7 +17,7 @@ from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.monitoring.models import Preflight
-from intraskill_web.monitoring.preflight import run
+from intraskill_web.monitoring.preflight import inputs, run
 from intraskill_web.monitoring.preflight.items import Item, item_of
 
 
@@ -25,8 +25,8 @@ from intraskill_web.monitoring.preflight.items import Item, item_of
 def of_experiment(request: HttpRequest, name: str) -> HttpResponse:
     """The next round's checklist; an operator who opens it sets the checks going."""
     experiment = get_object_or_404(Experiment, name=name)
-    number = run.next_round(experiment)
-    target = run.target_of(experiment, number)
+    number = inputs.next_round(experiment)
+    target = inputs.target_of(experiment, number)
     items, report = run.checklist(experiment)
     if report is None and may_operate(request.user) and not live.is_poll(request):
         run.kick(target, lambda: run.look(experiment, number))
@@ -45,9 +45,9 @@ def of_experiment(request: HttpRequest, name: str) -> HttpResponse:
 def check_experiment(request: HttpRequest, name: str) -> HttpResponse:
     """Look again, also at inputs that were looked at."""
     experiment = get_object_or_404(Experiment, name=name)
-    number = run.next_round(experiment)
-    target = run.target_of(experiment, number)
-    Preflight.objects.filter(target=target).delete()
+    number = inputs.next_round(experiment)
+    target = inputs.target_of(experiment, number)
+    run.forget(experiment, number)
     run.kick(target, lambda: run.look(experiment, number))
     return redirect("monitoring:preflight", name=name)
 

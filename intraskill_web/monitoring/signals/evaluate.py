@@ -30,6 +30,7 @@ from intraskill_web.monitoring.signals.rules import TRAINING, Facts, Finding, fi
 from jobs.transitions import RoundState, State
 
 logger = logging.getLogger(__name__)
+RENEWED = frozenset({"held"})  # its reason is that of now, not of the onset
 LOOK_BACK = timedelta(hours=24)  # a round that ended while nobody watched is still looked at
 
 
@@ -89,6 +90,8 @@ def evaluate(round_: Round) -> list[SignalEvent]:
     opened = []
     for key, item in found.items():
         over = trained and item.kind in TRAINING
+        if item.kind in RENEWED and key in standing and standing[key].facts != item.facts:
+            SignalEvent.objects.filter(pk=standing[key].pk).update(facts=dict(item.facts))
         if key in standing or (over and key in ever):
             continue
         if event := _open(round_, item):
