@@ -1,4 +1,4 @@
-"""Making an experiment: its settings frozen into a run folder with all that its rounds begin from."""
+"""Making an experiment: settings frozen into a run folder with all that its rounds begin from."""
 
 from __future__ import annotations
 
