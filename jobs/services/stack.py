@@ -20,6 +20,7 @@ from django.core.management import call_command
 from django.db import OperationalError
 
 from intraskill_web import home as home_folder
+from intraskill_web.core.published_files import publish_static_files
 from jobs import park, queue
 from jobs.services import instance, valkey
 from jobs.services.ports import free_port
@@ -68,7 +69,7 @@ def _start(supervisor: Supervisor, port: int | None) -> None:
     _migrate()
     if port is not None:
         call_command("translations", verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        publish_static_files()
     _await_queue(supervisor)
     for number in range(settings.INTRASKILL_WORKERS):
         name = WORKER if number == 0 else f"{WORKER}-{number + 1}"
