@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.home_databases import leave_empty
 from tests.jobs.homes import Running, end_all, manage, processes_of
 from tests.ports import free_port
 
@@ -31,6 +32,7 @@ def address_of(running: Running) -> str:
 
 def test_it_serves_pages_prints_the_first_password_once_and_ends_clean(homes: Path) -> None:
     home = homes / "one"
+    leave_empty(home)
     port = str(free_port())
     up = Running.start(home, "up", INTRASKILL_PORT=port)
     address = address_of(up)
