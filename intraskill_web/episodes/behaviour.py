@@ -17,6 +17,7 @@ from intraskill_web.core.twin import page
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS
 from intraskill_web.episodes.search import hit_in
@@ -120,7 +121,7 @@ def _rows(
 
 def _holding(filter_: EpisodeFilter) -> list[int]:
     """The newest candidates that hold the words; a page reads a thousand at most."""
-    rows = filter_.apply(Episode.objects.select_related("experiment")).order_by("-pk")[:1000]
+    rows = filter_.apply(LISTED).order_by("-pk")[:1000]
     return [row.pk for row in rows if hit_in(row, filter_.words) is not None]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
 
@@ -50,7 +51,7 @@ class Counted:
     sampled: bool = False  # the facets count the newest FACET_LIMIT only
 
 
-def counted_rows(rows: Iterable[Episode]) -> Counted:
+def counted_rows(rows: Iterable[Listed]) -> Counted:
     """The count and facets of a list that is known whole. No query."""
     values = [_values(episode) for episode in rows]
     return Counted(len(values), capped=False, facets=_facets(values))

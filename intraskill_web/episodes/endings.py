@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from intraskill_web.core.templatetags.intraskill import icon
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode
 
 
@@ -23,7 +24,7 @@ class Ending:
     text: str
 
 
-def ending(episode: Episode) -> Ending:
+def ending(episode: Episode | Listed) -> Ending:
     """Technical failure, truncation, turn limit, policy failure, success: five different things."""
     if not episode.scored:
         return Ending("lost", "wrench", _("Technical failure"))

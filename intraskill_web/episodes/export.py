@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponseBadRequest
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
@@ -23,6 +22,7 @@ from intraskill_web.core.twin import Encoder, safe_cell
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.list_data import columns, episode_data
+from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.search import hit_in
@@ -54,13 +54,12 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
 
 def _pieces(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any]]]:
     """The rows of the list as data, some at a time, in its order."""
-    rows = Episode.objects.defer("behaviour")
     words = filter_.words
     key: Key | None = None
     while True:
-        piece = take(filter_, rows, order, key, wanted=PIECE)
-        prefetch_related_objects(piece, "experiment", "round")
-        yield [episode_data(e) for e in piece if not words or hit_in(e, words) is not None]
+        piece = take(filter_, LISTED, order, key, wanted=PIECE)
+        held = [row for row in piece if hit_in(row, words) is not None] if words else piece
+        yield list(episode_data(held))
         if len(piece) < PIECE:
             return
         key = order.key(piece[-1])

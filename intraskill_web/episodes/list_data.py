@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.urls import reverse
 
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.words import Hit
 
-LIST_FIELDS = (
-    "id", "episode_id", "purpose", "arm", "step", "group_index", "sample_id", "task_id", "split",
-    "treatment_mode", "skill_ids", "reward", "success", "scored", "outcome", "termination",
-    "turns", "tokens", "invalid_actions", "protocol_errors", "advantage", "admitted", "triage",
-    "category", "checkpoint", "instruction",
-)  # fmt: skip
-_values = attrgetter(*LIST_FIELDS)
+LIST_FIELDS = Listed._fields[: Listed._fields.index("instruction") + 1]
 
 
-def episode_data(episode: Episode) -> dict[str, Any]:
-    """A row for JSON and CSV."""
-    return dict(zip(LIST_FIELDS, _values(episode), strict=True)) | {
-        "experiment": episode.experiment.name,
-        "round": episode.round.number if episode.round else None,
-        "url": f"{reverse('episodes:list')}{episode.pk}/",
-    }
+def episode_data(rows: Iterable[Listed]) -> Iterator[dict[str, Any]]:
+    """Rows for JSON and CSV."""
+    home = reverse("episodes:list")
+    for row in rows:
+        data: dict[str, Any] = dict(zip(LIST_FIELDS, row, strict=False))
+        data["experiment"], data["round"] = row.experiment, row.round
+        data["url"] = f"{home}{row.id}/"
+        yield data
 
 
 def hit_data(hit: Hit | None) -> dict[str, Any] | None:

@@ -110,14 +110,14 @@ class EpisodeList:
             "newer": str(self.page.newer) if self.page.newer else None,
             "stopped": self.page.stopped,
             "results": [
-                episode_data(episode) | {"hit": hit_data(self.page.hits.get(episode.pk))}
-                for episode in self.page.rows
+                row | {"hit": hit_data(self.page.hits.get(row["id"]))}
+                for row in episode_data(self.page.rows)
             ],
         }
 
     def table(self) -> Table:
         """The page as a table for CSV."""
-        return table([episode_data(episode) for episode in self.page.rows])
+        return table(list(episode_data(self.page.rows)))
 
     def _newest(self) -> int | None:
         """The id behind which newer episodes are offered: on the first page of newest first."""

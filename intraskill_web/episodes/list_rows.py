@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from intraskill_web.core import formats, labels
 from intraskill_web.core.templatetags.intraskill import lang
 from intraskill_web.episodes.endings import ending, ending_badge
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.words import Hit
 
 TITLE = 90  # characters
@@ -52,8 +52,8 @@ class Lines:
         self._badges: dict[tuple[Any, ...], SafeString] = {}
         self._words: dict[tuple[Any, ...], str] = {}
 
-    def line(self, episode: Episode) -> SafeString:
-        """One episode. No query where experiment and round are at hand."""
+    def line(self, episode: Listed) -> SafeString:
+        """One episode. No query."""
         title = episode.instruction or episode.episode_id
         hit = self.hits.get(episode.pk)
         address = f"{self.home}{episode.pk}/{self.query}" + (f"#t{hit.turn}" if hit else "")
@@ -84,13 +84,13 @@ class Lines:
         """The address of the list, which every episode's begins with."""
         return reverse("episodes:list")
 
-    def _badge(self, episode: Episode) -> SafeString:
+    def _badge(self, episode: Listed) -> SafeString:
         how = (episode.scored, episode.success, episode.termination)
         if how not in self._badges:
             self._badges[how] = ending_badge(ending(episode))
         return self._badges[how]
 
-    def _treatment(self, episode: Episode) -> tuple[str, str]:
+    def _treatment(self, episode: Listed) -> tuple[str, str]:
         mode, n = episode.treatment_mode, episode.skill_count
         return (
             self._once("treatment", mode, lambda: labels.word(labels.TREATMENTS, mode)),
@@ -104,8 +104,8 @@ class Lines:
             lambda: labels.word(labels.TERMINATIONS, name) or formats.UNKNOWN,
         )
 
-    def _where(self, episode: Episode) -> str:
-        place = (episode.experiment_id, episode.round_id)
+    def _where(self, episode: Listed) -> str:
+        place = (episode.experiment, episode.round)
         return self._once("where", place, lambda: _where(episode))
 
     def _once(self, kind: str, value: object, make: Any) -> str:
@@ -134,14 +134,14 @@ def _hit(hit: Hit) -> str:
     )
 
 
-def _where(episode: Episode) -> str:
-    name = episode.experiment.name
+def _where(episode: Listed) -> str:
+    name = episode.experiment
     if episode.round is None:
         return name
-    return _("%(name)s, round %(n)s") % {"name": name, "n": episode.round.number}
+    return _("%(name)s, round %(n)s") % {"name": name, "n": episode.round}
 
 
-def _which(episode: Episode) -> str:
+def _which(episode: Listed) -> str:
     if episode.step is None:
         return escape(labels.word(labels.PURPOSES, episode.purpose))
     return escape(

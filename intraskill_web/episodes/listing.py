@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.db.models import prefetch_related_objects
-
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.search import Found, search
 from intraskill_web.episodes.words import Hit
@@ -24,7 +22,7 @@ class ListPage:
     ``stopped`` says that time was over while looking through texts: ``older`` goes on from there.
     """
 
-    rows: list[Episode]
+    rows: list[Listed]
     older: Key | None
     newer: Key | None
     hits: Mapping[int, Hit] = field(default_factory=dict)
@@ -44,15 +42,13 @@ def list_page(
     after: Key | None = None,
 ) -> ListPage:
     """The page behind ``before``, or in front of ``after``, or the first."""
-    rows = Episode.objects.defer("behaviour")
     back = after is not None
     key = after or before
     if filter_.words and not filter_.errors:
-        found = search(filter_, rows, order, wanted=PAGE + 1, key=key, back=back)
+        found = search(filter_, order, wanted=PAGE + 1, key=key, back=back)
     else:
-        found = Found(take(filter_, rows, order, key, wanted=PAGE + 1, back=back))
+        found = Found(take(filter_, LISTED, order, key, wanted=PAGE + 1, back=back))
     taken, more = found.rows[:PAGE], len(found.rows) > PAGE or found.stopped is not None
-    prefetch_related_objects(taken, "experiment", "round")  # few, where a join makes one a row
     if back:
         taken.reverse()
     first, last = (order.key(taken[0]), order.key(taken[-1])) if taken else (key, key)

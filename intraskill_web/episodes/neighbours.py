@@ -11,6 +11,7 @@ from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.counting import COUNT_SECONDS
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.search import search
@@ -35,9 +36,8 @@ def neighbours(filter_: EpisodeFilter, order: Order, episode: Episode) -> Neighb
         order = Order()
     key = order.key(episode)
     if filter_.words and not filter_.errors:
-        rows = Episode.objects.select_related("experiment")
-        ahead = search(filter_, rows, order, wanted=1, key=key, back=True).rows
-        behind = search(filter_, rows, order, wanted=1, key=key).rows
+        ahead = search(filter_, order, wanted=1, key=key, back=True).rows
+        behind = search(filter_, order, wanted=1, key=key).rows
         return Neighbours(_pk(ahead), _pk(behind), None, 0, capped=False)
     ids = Episode.objects.values_list("pk", flat=True)
     found = filter_.apply(ids)
@@ -61,5 +61,5 @@ def neighbours(filter_: EpisodeFilter, order: Order, episode: Episode) -> Neighb
     )
 
 
-def _pk(rows: list[Episode]) -> int | None:
+def _pk(rows: list[Listed]) -> int | None:
     return rows[0].pk if rows else None

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode, SearchRow
 
 COLUMNS: dict[str, str | Promise] = {
@@ -62,7 +63,7 @@ class Order:
     def __str__(self) -> str:
         return "" if not self.column else self.column if self.ascending else f"-{self.column}"
 
-    def key(self, episode: Episode) -> Key:
+    def key(self, episode: Episode | Listed) -> Key:
         """The key of a row."""
         if not self.column:
             return Key(episode.pk)

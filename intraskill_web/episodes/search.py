@@ -11,13 +11,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from django.db.models import QuerySet
-
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.traces import read_body, trace_of
 from intraskill_web.episodes.words import Hit, Words
@@ -32,14 +30,13 @@ LARGEST_BATCH = 1024
 class Found:
     """Rows with their hits. ``stopped`` is the key to go on from when time was over."""
 
-    rows: list[Episode] = field(default_factory=list)
+    rows: list[Listed] = field(default_factory=list)
     hits: dict[int, Hit] = field(default_factory=dict)
     stopped: Key | None = None
 
 
 def search(
     filter_: EpisodeFilter,
-    rows: QuerySet[Episode],
     order: Order,
     *,
     wanted: int,
@@ -47,13 +44,13 @@ def search(
     back: bool = False,
     seconds: float = SECONDS,
 ) -> Found:
-    """The first ``wanted`` of ``rows`` behind ``key`` that match and hold all words."""
+    """The first ``wanted`` episodes behind ``key`` that match and hold all words."""
     words = filter_.words
     end = time.monotonic() + seconds
     found = Found()
     try:
         first = wanted if words.certain else max(wanted, FIRST_BATCH)
-        for episode in _batches(filter_, rows, order, key, back, end=end, size=first):
+        for episode in _batches(filter_, order, key, back, end=end, size=first):
             hit = hit_in(episode, words)
             if hit is not None:
                 found.rows.append(episode)
@@ -69,7 +66,7 @@ def search(
     return found
 
 
-def hit_in(episode: Episode, words: Words) -> Hit | None:
+def hit_in(episode: Listed, words: Words) -> Hit | None:
     """Where the episode holds the words; None when it does not or its trace is gone."""
     try:
         body = read_body(episode)
@@ -82,17 +79,16 @@ def hit_in(episode: Episode, words: Words) -> Hit | None:
 
 def _batches(
     filter_: EpisodeFilter,
-    rows: QuerySet[Episode],
     order: Order,
     key: Key | None,
     back: bool,
     *,
     end: float,
     size: int,
-) -> Iterator[Episode]:
+) -> Iterator[Listed]:
     while True:
         with limited(max(0.02, end - time.monotonic())):
-            batch = take(filter_, rows, order, key, wanted=size, back=back)
+            batch = take(filter_, LISTED, order, key, wanted=size, back=back)
         yield from batch
         if len(batch) < size:
             return

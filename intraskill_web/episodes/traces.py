@@ -16,15 +16,17 @@ import orjson
 import zstandard
 
 from intraskill_web.episodes import bodies
+from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import parse
+from intraskill_web.experiments.models import Experiment
 from trainer.errors import InputError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 DEEPEST = 254  # levels
 
 
-def read_trace(episode: Episode) -> dict[str, Any]:
+def read_trace(episode: Episode | Listed) -> dict[str, Any]:
     """The trace behind a row. Raises InputError when it is gone or damaged."""
     try:
         body = read_body(episode)
@@ -33,7 +35,7 @@ def read_trace(episode: Episode) -> dict[str, Any]:
     return trace_of(episode, body)
 
 
-def trace_of(episode: Episode, body: bytes) -> dict[str, Any]:
+def trace_of(episode: Episode | Listed, body: bytes) -> dict[str, Any]:
     """The trace that ``body`` is. Raises InputError."""
     try:
         trace = parse(body)
@@ -73,15 +75,17 @@ def too_deep(trace: object) -> bool:
     return False
 
 
-def read_body(episode: Episode) -> bytes:
+def read_body(episode: Episode | Listed) -> bytes:
     """The bytes of the trace. Raises InputError."""
     if episode.pack is not None:
         try:
             return bodies.read(bodies.Place(episode.pack, episode.body_at, episode.body_size))
         except OSError:
             pass  # the packs are copies; the file still has it
-    path = episode.file
-    if not _inside(path, episode.experiment.folder):
+    run = episode.experiment
+    folder = Experiment(name=run).folder if isinstance(run, str) else run.folder
+    path = folder / episode.path
+    if not _inside(path, folder):
         raise InputError("lies outside the experiment's folder", file=episode.path)
     try:
         line = _line(path, episode.line)

@@ -17,6 +17,7 @@ from intraskill_web.episodes.counting import counted
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.list_data import episode_data
 from intraskill_web.episodes.list_page import EpisodeList, counts_context
+from intraskill_web.episodes.listed import Listed, listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.neighbours import neighbours
 from intraskill_web.episodes.order import Order
@@ -40,15 +41,15 @@ def episode_list(request: HttpRequest) -> HttpResponse:
         filter_ = EpisodeFilter.of(request.GET)
         found = counts_context(filter_, counted(filter_)) | {"alone": True}
         return render(request, "episodes/_facets.html", found)
-    listed = EpisodeList.of(request.GET)
+    shown = EpisodeList.of(request.GET)
     wanted = request.GET.get("format")
-    status = 400 if listed.filter.errors and wanted == "json" else 200
+    status = 400 if shown.filter.errors and wanted == "json" else 200
     return page(
         request,
         "episodes/list.html",
-        {} if wanted in ("json", "csv") else listed.context(request.user),
-        listed.data,
-        table=listed.table() if wanted == "csv" else None,
+        {} if wanted in ("json", "csv") else shown.context(request.user),
+        shown.data,
+        table=shown.table() if wanted == "csv" else None,
         status=status,
     )
 
@@ -56,11 +57,11 @@ def episode_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """One episode, or two beside each other (``?with=<id>``)."""
-    episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
     goal = may_see_goal(request.user)
-    trace, problem = _trace(episode, goal=goal)
     if request.GET.get("format") == "json":
-        return json_response(episode_data(episode) | {"trace": trace, "problem": problem})
+        return _data(pk, goal=goal)
+    episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
+    trace, problem = _trace(episode, goal=goal)
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
     if not filter_.values:
         filter_ = EpisodeFilter(detail.own_list(episode))
@@ -110,7 +111,17 @@ def episode_tokens(request: HttpRequest, pk: int) -> HttpResponse:
     return page(request, "episodes/tokens.html", context, lambda: data)
 
 
-def _trace(episode: Episode, *, goal: bool) -> tuple[dict[str, Any], str]:
+def _data(pk: int, *, goal: bool) -> HttpResponse:
+    """An episode as data. One query."""
+    row = listed(pk)
+    if row is None:
+        raise Http404
+    trace, problem = _trace(row, goal=goal)
+    (data,) = episode_data([row])
+    return json_response(data | {"trace": trace, "problem": problem})
+
+
+def _trace(episode: Episode | Listed, *, goal: bool) -> tuple[dict[str, Any], str]:
     """The trace, or why there is none; the private goal is left out unless ``goal``."""
     try:
         trace = read_trace(episode)

@@ -15,7 +15,7 @@ from intraskill_web.core.commands import JsonCommand, experiment_named
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.counting import COUNT_LIMIT, counted
 from intraskill_web.episodes.filters import EpisodeFilter
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import parse_query
 from intraskill_web.episodes.search import search
@@ -48,16 +48,15 @@ class Command(JsonCommand):
         filter_ = EpisodeFilter.of(query)
         if filter_.errors:
             raise InputError("; ".join(filter_.errors), field="query", value=options["query"])
-        every = Episode.objects.select_related("experiment")
         counting = counted(filter_)
         total, hits = counting.count + counting.capped, {}
         if filter_.words:
-            looked = search(filter_, every, Order(), wanted=limit + 1, seconds=SECONDS)
+            looked = search(filter_, Order(), wanted=limit + 1, seconds=SECONDS)
             rows, hits = looked.rows[:limit], looked.hits
             if len(looked.rows) <= limit and looked.stopped is None:
                 total = len(looked.rows)
         else:
-            rows = take(filter_, every, Order(), wanted=limit)
+            rows = take(filter_, LISTED, Order(), wanted=limit)
         self.emit(
             {
                 "total": min(total, COUNT_LIMIT),
@@ -70,7 +69,7 @@ class Command(JsonCommand):
         return True
 
 
-def _result(row: Episode, hit: Hit | None) -> dict[str, Any]:
+def _result(row: Listed, hit: Hit | None) -> dict[str, Any]:
     return {
         "id": row.pk,
         "episode_id": row.episode_id,
@@ -85,5 +84,5 @@ def _result(row: Episode, hit: Hit | None) -> dict[str, Any]:
     }
 
 
-def _snippet(row: Episode, hit: Hit | None) -> str:
+def _snippet(row: Listed, hit: Hit | None) -> str:
     return f"{hit.before}{hit.match}{hit.after}" if hit else row.instruction[:SNIPPET]
