@@ -238,6 +238,11 @@ class Replay(models.Model):
         return Path(settings.INTRASKILL_HOME) / "replays" / str(self.pk)
 
     @property
+    def active(self) -> bool:
+        """Whether it waits for its turn or is being played."""
+        return self.state in ("requested", "running")
+
+    @property
     def served(self) -> str:
         """The name of the served model that plays; empty for a checkpoint of the run."""
         name = self.checkpoint

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -16,15 +16,12 @@ from intraskill_web.core.labels import PURPOSES, word
 from intraskill_web.core.twin import page
 from intraskill_web.episodes import playing
 from intraskill_web.episodes.endings import Ending, ending
+from intraskill_web.episodes.following import Look, State, follow
 from intraskill_web.episodes.models import Episode
-from intraskill_web.episodes.reading import reading
 from intraskill_web.episodes.traces import read_trace
 from intraskill_web.experiments.models import Round, Stage
 from jobs.transitions import ACTIVE
 from trainer.errors import InputError
-
-State = Literal["running", "ended", "recorded", "waiting", "stopped"]
-FINAL = ("recorded", "stopped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,50 +76,9 @@ def playing_episode(request: HttpRequest, round_pk: int, folder: str, name: str)
     if not kind:
         raise Http404
     look = _look(round_, folder, name, kind)
-    poll = polling.is_poll(request)
-    if look.row is not None and not poll:
-        return redirect("episodes:detail", pk=look.row.pk)
-    first = _from(request)
-    facts = (look.state, look.row and look.row.pk, playing.stamp(round_, folder), first)
-    tag = polling.etag(request, facts)
-    active = look.state not in FINAL
-    unchanged = polling.unchanged(request, tag)
-    if unchanged is not None:
-        return polling.finish(unchanged, tag, active=active)
-    if poll:
-        answer = render(request, "episodes/_playing_news.html", look.context(first))
-    else:
-        data = {"state": look.state, "trace": look.trace}
-        answer = page(request, "episodes/playing.html", look.context(0), lambda: data)
-    return polling.finish(answer, tag, active=active)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What can be seen of an episode now; ``row`` once it is recorded and not played again."""
-
-    episode: Episode
-    trace: dict[str, Any]
-    row: Episode | None
-    state: State
-
-    def context(self, first: int) -> dict[str, Any]:
-        """Turns from ``first`` on, or (0) the last window of them."""
-        context = reading(self.episode, self.trace, turn=first or max(1, self.episode.turns))
-        for name in ("turns", "outline"):
-            context[name] = [turn for turn in context[name] if turn.index >= first]
-        over = self.state in ("ended", "recorded")
-        return context | {
-            "section": "episodes",
-            "state": self.state,
-            "row": self.row,
-            "ending": ending(self.episode) if over else None,
-            "crumbs": [
-                (_("Episodes"), reverse("episodes:list")),
-                (_("Being played"), reverse("episodes:playing")),
-                (self.episode.episode_id, ""),
-            ],
-        }
+    if look.recorded and not polling.is_poll(request):
+        return redirect(look.recorded)
+    return follow(request, look, playing.stamp(round_, folder))
 
 
 def _look(round_: Round, folder: str, name: str, kind: str) -> Look:
@@ -132,12 +88,26 @@ def _look(round_: Round, folder: str, name: str, kind: str) -> Look:
     works = Stage.objects.filter(round=round_, kind=kind, state__in=ACTIVE).exists()
     if row is not None:
         row.experiment = round_.experiment
-        return Look(row, told.trace if told else _trace(row), row, "recorded")
+        trace = told.trace if told else _trace(row)
+        recorded = reverse("episodes:detail", args=[row.pk])
+        return Look(row, trace, "recorded", recorded, _shown(row))
     if told is None:
         unknown = Episode(experiment=round_.experiment, episode_id=name)
-        return Look(unknown, {}, None, "waiting" if works else "stopped")
+        return Look(unknown, {}, "waiting" if works else "stopped", shown=_shown(unknown))
     state: State = "running" if told.running else "ended"
-    return Look(told.episode, told.trace, None, state if works else "stopped")
+    shown = _shown(told.episode)
+    return Look(told.episode, told.trace, state if works else "stopped", shown=shown)
+
+
+def _shown(episode: Episode) -> dict[str, Any]:
+    return {
+        "crumbs": [
+            (_("Episodes"), reverse("episodes:list")),
+            (_("Being played"), reverse("episodes:playing")),
+            (episode.episode_id, ""),
+        ],
+        "why_stopped": _("The stage does not run. When it goes on, the episode is played again."),
+    }
 
 
 def _trace(row: Episode) -> dict[str, Any]:
@@ -149,11 +119,6 @@ def _trace(row: Episode) -> dict[str, Any]:
     if isinstance(trace.get("final"), dict):
         trace["final"].pop("goal", None)
     return trace
-
-
-def _from(request: HttpRequest) -> int:
-    text = request.GET.get("from", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
 
 
 def _line(told: playing.Told) -> Line:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -15,60 +16,108 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from intraskill_web.core import audit
+from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_operate
 from intraskill_web.core.twin import page
+from intraskill_web.episodes import replay_choices, replay_files
 from intraskill_web.episodes.detail import own_list
 from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.episodes.models import Episode, Replay
-from intraskill_web.episodes.replay_outcomes import Distribution, changes, original
-from intraskill_web.episodes.served import served_models
-from intraskill_web.skills.models import Curriculum, SkillVersionChunk
+from intraskill_web.episodes.replay_choices import Choices
+from intraskill_web.episodes.replay_outcomes import Distribution, original
+from intraskill_web.episodes.replay_words import (
+    Changes,
+    bank_of,
+    changes,
+    checkpoint_word,
+    original_word,
+)
 from jobs import queue
-from trainer.errors import InputError
 
 RUN_REPLAY = "jobs.episodes.replay.run_replay"
 MOST = 64
 USUAL = 16
 SHOWN = 20
-SERVED = Replay.SERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A replay of the list; ``found`` are its outcomes, while it is played those so far."""
+
+    replay: Replay
+    changes: Changes
+    checkpoint: str
+    found: Distribution
+    silent: bool
+
+    @classmethod
+    def of(cls, row: Replay, bank: Mapping[str, str]) -> Line:
+        """What its row tells; of one that has not succeeded, what its folder does."""
+        outcomes = row.outcomes
+        if row.state != "succeeded":
+            ended = [p.episode for p in replay_files.played(row) if not p.running]
+            outcomes = [{"reward": e.reward, "success": e.success, "turns": e.turns} for e in ended]
+        return cls(
+            row,
+            changes(row.episode, row, bank),
+            checkpoint_word(row.checkpoint),
+            Distribution.of(outcomes),
+            replay_files.silent(row),
+        )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay(request: HttpRequest, pk: int) -> HttpResponse:
     """The form and the replays so far; POST asks for one."""
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
-    bank = _bank(episode)
-    servers, problem = _servers()
-    checkpoints = [*_checkpoints(episode), *servers]
-    why = _why_not(episode, checkpoints)
-    may = may_operate(request.user)
+    if request.method != "POST":
+        return _page(request, episode, [])
+    if not may_operate(request.user):
+        raise PermissionDenied
     errors: list[str] = []
-    if request.method == "POST":
-        if not may:
-            raise PermissionDenied
-        if "again" in request.POST:
-            _again(episode, request.POST["again"])
-            return redirect(reverse("episodes:replay", args=[pk]))
-        made = None if why else _ask(request, episode, bank, checkpoints, errors)
-        if made is not None:
-            return redirect(reverse("episodes:replay", args=[pk]))
-    rows = list(episode.replays.all()[:SHOWN])
+    if "again" in request.POST:
+        _again(episode, request.POST["again"])
+    else:
+        _ask(request, episode, errors)
+    if errors:
+        return _page(request, episode, errors)
+    return redirect(reverse("episodes:replay", args=[pk]))
+
+
+def _page(request: HttpRequest, episode: Episode, errors: list[str]) -> HttpResponse:
+    rows = list(episode.replays.select_related("episode__experiment", "episode__round")[:SHOWN])
+    tag = polling.etag(request, [replay_files.stamp(row) for row in rows])
+    active = any(row.active for row in rows)
+    unchanged = polling.unchanged(request, tag)
+    if unchanged is not None:
+        return polling.finish(unchanged, tag, active=active)
+    bank = bank_of(episode)
+    choices, problem = _choices(episode)
+    why = replay_choices.why_not(episode, choices)
+    if not why and not may_operate(request.user):
+        why = _("Only operators may start a replay.")
+    asked = request.POST if request.method == "POST" else None
+    shown = set(asked.getlist("chunk")) if asked is not None else set(episode.skill_ids)
     context = {
         "section": "episodes",
         "episode": episode,
         "ending": ending(episode),
-        "bank": [(skill_id, title, skill_id in episode.skill_ids) for skill_id, title in bank],
-        "checkpoints": checkpoints,
-        "usual": USUAL,
+        "bank": [(skill_id, title, skill_id in shown) for skill_id, title in bank.items()],
+        "checkpoints": choices,
+        "chosen": asked.get("checkpoint", "") if asked is not None else "",
+        "n": asked.get("n", "") if asked is not None else USUAL,
         "most": MOST,
         "problem": problem,
-        "why": why or ("" if may else _("Only operators may start a replay.")),
-        "errors": [*errors, why] if errors and why else errors,
-        "replays": [(row, Distribution.of(row.outcomes), changes(episode, row)) for row in rows],
+        "why": why,
+        "errors": errors,
+        "lines": [Line.of(row, bank) for row in rows],
         "original": original(episode),
+        "original_word": original_word(episode),
         "original_href": episodes_url(**own_list(episode), task=episode.task_id),
-        "states": Replay.STATES,
+        "etag": tag,
+        "active": active,
+        "polling": polling.is_poll(request),
     }
 
     def data() -> dict[str, Any]:
@@ -88,19 +137,26 @@ def replay(request: HttpRequest, pk: int) -> HttpResponse:
             ],
         }
 
-    return page(request, "episodes/replay.html", context, data, status=400 if errors else 200)
+    name = "_replays.html" if polling.is_poll(request) else "replay.html"
+    answer = page(request, f"episodes/{name}", context, data, status=400 if errors else 200)
+    return polling.finish(answer, tag, active=active)
 
 
-def _ask(
-    request: HttpRequest,
-    episode: Episode,
-    bank: list[tuple[str, str]],
-    checkpoints: list[tuple[str, str]],
-    errors: list[str],
-) -> Replay | None:
-    """A replay as the form asks for it, handed in on commit; None with ``errors`` filled."""
+def _choices(episode: Episode) -> tuple[Choices, str]:
+    """Whatever can play it, and what is wrong with the list of servers."""
+    servers, problem = replay_choices.servers()
+    return [*replay_choices.checkpoints(episode), *servers], problem
+
+
+def _ask(request: HttpRequest, episode: Episode, errors: list[str]) -> None:
+    """Hand in a replay as the form asks for it, or fill ``errors``."""
+    bank, (choices, _problem) = bank_of(episode), _choices(episode)
+    why = replay_choices.why_not(episode, choices)
+    if why:
+        errors.append(why)
+        return
     wanted = set(request.POST.getlist("chunk"))
-    chosen = [skill_id for skill_id, _title in bank if skill_id in wanted]
+    chosen = [skill_id for skill_id in bank if skill_id in wanted]
     text = request.POST.get("n", "")
     n = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
     checkpoint = request.POST.get("checkpoint", "")
@@ -108,10 +164,10 @@ def _ask(
         errors.append(_("n must be between 1 and %(most)s") % {"most": MOST})
     if wanted - set(chosen):
         errors.append(_("a chunk is not in the bank of this round"))
-    if checkpoint not in dict(checkpoints):
+    if checkpoint not in dict(choices):
         errors.append(_("this checkpoint is not there"))
     if errors:
-        return None
+        return
     with transaction.atomic():
         made = Replay.objects.create(
             episode=episode, skill_ids=chosen, checkpoint=checkpoint, n=n,
@@ -125,7 +181,6 @@ def _ask(
             n=n,
         )
         queue.enqueue_work_on_commit(RUN_REPLAY, made.pk, f"replay-{made.pk}")
-    return made
 
 
 def _again(episode: Episode, text: str) -> None:
@@ -141,60 +196,3 @@ def _again(episode: Episode, text: str) -> None:
             ended = Replay.objects.filter(pk=row.pk).exclude(state__in=["running", "succeeded"])
             ended.update(state="requested", error="")
             queue.enqueue_work_on_commit(RUN_REPLAY, row.pk, f"replay-{row.pk}-{stamp}")
-
-
-def _bank(episode: Episode) -> list[tuple[str, str]]:
-    """Id and title of every chunk of the round's bank, in its order."""
-    curriculum = Curriculum.objects.filter(round=episode.round_id).first()
-    if curriculum is None:
-        return []
-    entries = SkillVersionChunk.objects.filter(version=curriculum.version_id)
-    rows = entries.order_by("order").values_list("revision__skill_id", "revision__title")
-    return [(skill_id, title or skill_id) for skill_id, title in rows]
-
-
-def _checkpoints(episode: Episode) -> list[tuple[str, str]]:
-    """Folder and name of every checkpoint of the run that is there, the episode's round first."""
-    run = episode.experiment.folder
-    found: list[tuple[str, str]] = []
-    if episode.experiment.engine != "local" or not (run / "experiment.json").is_file():
-        return found
-    for folder in sorted(run.glob("round-[0-9][0-9][0-9]/train/checkpoint"), reverse=True):
-        if (folder / "checkpoint.json").is_file():
-            number = int(folder.parts[-3][-3:])
-            name = _("after round %(n)s") % {"n": number}
-            found.append((folder.relative_to(run).as_posix(), name))
-    start = Path("start") / "checkpoint"
-    if (run / start / "checkpoint.json").is_file():
-        found.append((start.as_posix(), _("start")))
-    return found
-
-
-def _servers() -> tuple[list[tuple[str, str]], str]:
-    """Value and name of every served model, and what is wrong with the file that lists them."""
-    try:
-        found = served_models()
-    except InputError as error:
-        return [], str(error)
-    return [
-        (
-            f"{SERVED}{name}",
-            _("%(name)s: %(model)s at %(url)s")
-            % {"name": name, "model": model.endpoint.model, "url": model.endpoint.base_url},
-        )
-        for name, model in found.items()
-    ], ""
-
-
-def _why_not(episode: Episode, checkpoints: list[tuple[str, str]]) -> str:
-    """Why a replay is not possible; empty when it is."""
-    if episode.round is None:
-        return _("The episode belongs to no round, so the chunks that it could show are not known.")
-    if checkpoints:
-        return ""
-    if not (episode.experiment.folder / "experiment.json").is_file():
-        return _(
-            "The episode comes from elsewhere: its run folder is not here, and endpoints.yaml of "
-            "the home names no served model."
-        )
-    return _("No checkpoint of this run is there, and endpoints.yaml names no served model.")

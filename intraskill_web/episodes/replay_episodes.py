@@ -1,14 +1,10 @@
-"""The episodes of a replay: what came of each, and each one's transcript.
+"""The pages of one replay: what came of it beside the original, and each of its transcripts.
 
-They have no rows: nothing of a replay is ever searched, counted or trained on. Their traces are
-read from the replay's own folder, the running ones from its live file.
+Both follow while it is played, and tell the same once its traces are published.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,58 +13,40 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_see_goal
-from intraskill_web.core.labels import TERMINATIONS, word
 from intraskill_web.core.twin import page
-from intraskill_web.episodes.endings import Ending, ending
+from intraskill_web.episodes import replay_files
+from intraskill_web.episodes.following import Look, State, follow
 from intraskill_web.episodes.models import Episode, Replay
-from intraskill_web.episodes.prepare import parse
 from intraskill_web.episodes.reading import reading
-from intraskill_web.episodes.replay_outcomes import Distribution, changes, original
-from intraskill_web.episodes.rows import episode_values
-from intraskill_web.episodes.traces import answerable
-from trainer.errors import InputError
-from trainer.rollout import live
-
-PURPOSE = "replay"
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """An episode of a replay; ``episode`` is never saved."""
-
-    episode: Episode
-    trace: dict[str, Any]
-
-    @property
-    def running(self) -> bool:
-        return self.trace.get("status") == "running"
-
-    @property
-    def ended_by(self) -> str:
-        """What ended it, in a word."""
-        return word(TERMINATIONS, self.episode.termination)
-
-    @property
-    def ending(self) -> Ending | None:
-        """How it ended; None while it is played."""
-        return None if self.running else ending(self.episode)
+from intraskill_web.episodes.replay_files import Played
+from intraskill_web.episodes.replay_outcomes import Distribution, original
+from intraskill_web.episodes.replay_words import bank_of, changes, checkpoint_word, original_word
 
 
 @require_safe
 def replay_episodes(request: HttpRequest, pk: int, replay_pk: int) -> HttpResponse:
     """The distribution of a replay's outcomes beside the original's, and its episodes."""
     row = _replay(pk, replay_pk)
-    played = sorted(_played(row), key=lambda p: p.episode.sample_id)
-    context = {
+    tag = polling.etag(request, replay_files.stamp(row))
+    unchanged = polling.unchanged(request, tag)
+    if unchanged is not None:
+        return polling.finish(unchanged, tag, active=row.active)
+    played = replay_files.played(row)
+    ended = [_outcome(p.episode) for p in played if not p.running]
+    context = _shown(row) | {
         "section": "episodes",
         "episode": row.episode,
-        "replay": row,
-        "changes": changes(row.episode, row),
-        "found": Distribution.of([_outcome(p.episode) for p in played if not p.running]),
-        "original": original(row.episode),
+        "found": Distribution.of(ended),
+        "before": original(row.episode),
+        "original_word": original_word(row.episode),
         "played": played,
+        "ended": len(ended),
         "crumbs": _crumbs(row),
+        "etag": tag,
+        "active": row.active,
+        "polling": polling.is_poll(request),
     }
     data = {
         "replay": row.pk,
@@ -78,36 +56,66 @@ def replay_episodes(request: HttpRequest, pk: int, replay_pk: int) -> HttpRespon
             for p in played
         ],
     }
-    return page(request, "episodes/replay_episodes.html", context, lambda: data)
+    name = "_replay_live.html" if polling.is_poll(request) else "replay_episodes.html"
+    answer = page(request, f"episodes/{name}", context, lambda: data)
+    return polling.finish(answer, tag, active=row.active)
 
 
 @require_safe
 def replay_episode(request: HttpRequest, pk: int, replay_pk: int, sample: int) -> HttpResponse:
-    """The transcript of one of them; the private goal only for those who may see it."""
+    """The transcript of one of them; the private goal only for those who may see it.
+
+    ``?part=live&from=n`` answers what is new from turn n on, as long as it is played.
+    """
     row = _replay(pk, replay_pk)
-    played = {p.episode.sample_id: p for p in _played(row)}
-    if sample not in played:
+    if sample >= row.n:
         raise Http404
-    shown, goal = played[sample], may_see_goal(request.user)
-    if not goal and isinstance(shown.trace.get("final"), dict):
-        shown.trace["final"].pop("goal", None)
-    order = sorted(played)
-    at = order.index(sample)
+    told = replay_files.told(row, sample)
+    known = None if told and told.running and row.active else replay_files.recorded(row, sample)
+    if known is None or polling.is_poll(request):
+        return follow(request, _look(row, sample, told, known), replay_files.stamp(row))
+    return _recorded(request, row, sample, known)
+
+
+def _look(row: Replay, sample: int, told: Played | None, known: Played | None) -> Look:
+    """The live file while it tells of the episode, else its trace, else that it waits."""
+    shown = _shown(row) | {
+        "original": row.episode,
+        "crumbs": [*_crumbs(row), (_("Episode %(n)s") % {"n": sample}, "")],
+        "why_stopped": _("The replay does not run. “Again” on its page goes on with it."),
+    }
+    one = known or told
+    if one is None:
+        old = row.episode
+        waiting = Episode(experiment=old.experiment, instruction=old.instruction)
+        return Look(waiting, {}, "waiting" if row.active else "stopped", shown=shown)
+    trace = dict(one.trace)
+    if isinstance(trace.get("final"), dict):
+        trace["final"] = {k: v for k, v in trace["final"].items() if k != "goal"}
+    if known is not None:
+        return Look(known.episode, trace, "recorded", _address(row, sample), shown)
+    state: State = "running" if one.running else "ended"
+    return Look(one.episode, trace, state if row.active else "stopped", shown=shown)
+
+
+def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> HttpResponse:
+    goal = may_see_goal(request.user)
+    if not goal and isinstance(known.trace.get("final"), dict):
+        known.trace["final"].pop("goal", None)
     text = request.GET.get("turn", "")
     turn = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
-    context = reading(shown.episode, shown.trace, turn=turn, goal=goal) | {
+    context = reading(known.episode, known.trace, turn=turn, goal=goal) | _shown(row)
+    context |= {
         "section": "episodes",
         "original": row.episode,
-        "replay": row,
-        "changes": changes(row.episode, row),
-        "ending": shown.ending,
+        "ending": known.ending,
         "crumbs": [*_crumbs(row), (_("Episode %(n)s") % {"n": sample}, "")],
-        "previous_url": _address(row, order[at - 1]) if at else "",
-        "next_url": _address(row, order[at + 1]) if at + 1 < len(order) else "",
-        "place": at + 1,
-        "count": len(order),
+        "previous_url": _address(row, sample - 1) if sample else "",
+        "next_url": _address(row, sample + 1) if sample + 1 < row.n else "",
+        "place": sample + 1,
+        "count": row.n,
     }
-    data = {"replay": row.pk, "sample": sample, "trace": shown.trace}
+    data = {"replay": row.pk, "sample": sample, "trace": known.trace}
     return page(request, "episodes/replay_episode.html", context, lambda: data)
 
 
@@ -116,35 +124,13 @@ def _replay(pk: int, replay_pk: int) -> Replay:
     return get_object_or_404(rows, pk=replay_pk, episode=pk)
 
 
-def _played(row: Replay) -> Iterator[Played]:
-    """The recorded episodes, of several tries the last, and those that are being played."""
-    found: dict[int, Played] = {}
-    for line in (*_recorded(row), *live.read_live(_live_file(row))):
-        try:
-            trace = answerable(line)
-            values = episode_values(trace, purpose=PURPOSE, arm="")
-        except InputError:
-            continue  # damage: the others are still shown
-        round_, experiment = row.episode.round, row.episode.experiment
-        made = Played(Episode(experiment=experiment, round=round_, **values), trace)
-        found[made.episode.sample_id] = made
-    yield from found.values()
-
-
-def _live_file(row: Replay) -> Path:
-    return row.folder / "run" / live.FOLDER / live.BATCH
-
-
-def _recorded(row: Replay) -> Iterator[Any]:
-    file = row.folder / "run" / "traces.jsonl"
-    if not file.is_file():
-        return
-    with file.open("rb") as handle:
-        for line in handle:
-            try:
-                yield parse(line)
-            except InputError:  # torn, or damaged
-                continue
+def _shown(row: Replay) -> dict[str, Any]:
+    """What every page of a replay says of it. Two queries."""
+    return {
+        "replay": row,
+        "changes": changes(row.episode, row, bank_of(row.episode)),
+        "checkpoint": checkpoint_word(row.checkpoint),
+    }
 
 
 def _outcome(episode: Episode) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What came of replays beside what had come of the original: counts, an interval, the changes."""
+"""What came of replays beside what had come of the original: counts and an interval."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from django.utils.translation import gettext as _
-
-from intraskill_web.episodes.models import Episode, Replay
+from intraskill_web.episodes.models import Episode
 
 BINS = 10  # of the rewards
 MOST = 64
@@ -77,11 +75,3 @@ def original(episode: Episode) -> Distribution:
     return Distribution.of(
         [{"reward": e.reward, "success": e.success, "turns": e.turns} for e in rows[:MOST]]
     )
-
-
-def changes(episode: Episode, row: Replay) -> str:
-    """What a replay changed of the treatment, in words."""
-    before, now = list(episode.skill_ids), list(row.skill_ids)
-    parts = ["+" + skill_id for skill_id in now if skill_id not in before]
-    parts += ["−" + skill_id for skill_id in before if skill_id not in now]
-    return ", ".join(parts) or _("the same chunks")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round, Stage
 from jobs.mirror import evaluations
 from tests.trainer.fakes import FakePolicy, shopper
@@ -65,3 +66,52 @@ def test_turns_arrive_and_the_readers_place_stays(
     page.get_by_role("link", name="Open the recorded episode").click(timeout=WAIT)
     page.wait_for_selector(".call.end-ok, .call.end-bad")
     assert visitor.faults == []
+
+
+def marked(page: Any) -> list[str]:
+    """The turns that the outline marks as read."""
+    return list(
+        page.locator(".outline a.here[aria-current=location]").evaluate_all(
+            "links => links.map(link => link.hash)"
+        )
+    )
+
+
+def test_a_page_that_was_opened_too_early_catches_up_and_marks_the_newest_turn(
+    visit: Any, told: tuple[Round, Path, list[bytes]]
+) -> None:
+    round_, live, lines = told
+    live.write_bytes(b"")
+    visitor = visit()
+    name = json.loads(lines[0])[0]
+    page = visitor.open(f"/episodes/playing/{round_.pk}/{FOLDER}/{name}/")
+    assert "0 messages" in page.locator("#t0").inner_text()
+    live.write_bytes(b"".join(lines[:3]))
+    page.wait_for_selector(".outline a.here[href='#t2']", timeout=WAIT)
+    assert "3 messages" in page.locator("#t0").inner_text()
+    task = json.loads(lines[0])[2]["reset"]["task_instruction"]
+    assert page.locator("h1").inner_text() == task
+    live.write_bytes(b"".join(lines[:4]))
+    page.wait_for_selector(".outline a.here[href='#t3']", timeout=WAIT)
+    assert marked(page) == ["#t3"] and visitor.faults == []
+
+
+def test_the_outline_marks_the_turn_that_is_read(visit: Any, made: Made) -> None:
+    row = Episode.objects.filter(experiment=made.experiment, turns=4).first()
+    visitor = visit()
+    page = visitor.open(f"/episodes/{row.pk}/")
+    seen = [marked(page)]
+    for key in "jjjjjkk":  # the last turns never reach the top of the window
+        page.keyboard.press(key)
+        page.wait_for_function("new Promise(requestAnimationFrame).then(() => true)")
+        seen.append(marked(page))
+    assert seen == [[f"#t{n}"] for n in (0, 1, 2, 3, 4, 4, 3, 2)]
+    page.locator(".outline a[href='#t4']").click()
+    page.wait_for_selector(".outline a.here[href='#t4']")
+    page.keyboard.press("k")
+    page.wait_for_selector(".outline a.here[href='#t3']")
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_selector(".outline a.here[href='#t0']")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.wait_for_selector(".outline a.here[href='#t4']")
+    assert marked(page) == ["#t4"] and visitor.faults == []

@@ -215,3 +215,20 @@ def test_an_episode_that_is_nested_too_deeply_is_not_followed(
     address = tell(round_, [*told[:2], deep])
     assert viewer_client.get(address).status_code == 200
     assert viewer_client.get("/episodes/playing/?format=json").json() == {"playing": []}
+
+
+def test_a_page_opened_before_its_episode_began_gets_title_and_prompt_when_it_does(
+    round_: Round, viewer_client: Client
+) -> None:
+    told = lines(round_)
+    address = tell(round_, told[:1])
+    (round_.folder / FOLDER / "live" / "batch.jsonl").write_bytes(b"")
+    assert "0 messages" in viewer_client.get(address).content.decode()
+    tell(round_, told[:2])
+    news = viewer_client.get(address, {"part": "live", "from": "0"}).content.decode()
+    task = json.loads(told[0])[2]["reset"]["task_instruction"]
+    assert f"{task}</h1>" in news and "3 messages" in news
+    for part in ("title", "prompt", "about"):
+        assert f'data-part="{part}"' in news
+    later = viewer_client.get(address, {"part": "live", "from": "1"}).content.decode()
+    assert 'data-part="prompt"' not in later

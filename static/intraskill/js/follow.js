@@ -1,5 +1,6 @@
 // An episode that is still being played: asks for the turns from the last one it has, adds what is new and keeps
 // to the newest until the reader scrolls away. Nothing above moves; the last turn is drawn anew only untouched.
+// A page that was opened before its episode began has no turn yet and takes title, prompt and treatment too.
 const state = document.getElementById("live-state");
 const outline = document.getElementById("live-outline");
 const turns = document.getElementById("live-turns");
@@ -19,6 +20,8 @@ const show = () => {
   button.hidden = over();
 };
 const toEnd = () => {
+  // the outline marks what the reader is kept to (episode.js)
+  turns.lastElementChild?.dispatchEvent(new Event("chosen", { bubbles: true }));
   if (atEnd()) return;
   drawn = true;
   end.scrollIntoView({ block: "end" });
@@ -28,7 +31,7 @@ const touched = (element) => {
   return element.querySelector("details[open]") || element.contains(document.activeElement)
     || (!selection.isCollapsed && element.contains(selection.anchorNode));
 };
-const last = () => turns.lastElementChild?.id.slice(1) ?? "1";
+const last = () => turns.lastElementChild?.id.slice(1) ?? "0";
 
 const put = (list, items, key) => {
   for (const item of [...items]) {
@@ -43,6 +46,10 @@ const take = (text) => {
   state.dataset.state = part("state").dataset.state;
   if (state.dataset.state === "waiting") return; // nothing tells of it for a moment: what is known stays
   state.innerHTML = part("state").innerHTML;
+  for (const name of ["title", "prompt", "about"]) {
+    const place = document.getElementById(`live-${name}`);
+    if (part(name) && !touched(place)) place.innerHTML = part(name).innerHTML;
+  }
   put(outline, part("outline").children, (e) => e.querySelector("a").hash);
   put(turns, part("turns").children, (e) => e.id);
   show();

@@ -5,9 +5,11 @@ let at = -1;
 const move = (by) => {
   const list = items();
   if (!list.length) return;
-  at = Math.max(0, Math.min(list.length - 1, at + by));
+  const here = list.findIndex((e) => e.dataset.here !== undefined); // what is read (episode.js)
+  at = Math.max(0, Math.min(list.length - 1, (here < 0 ? at : here) + by));
   list.forEach((e, i) => e.classList.toggle("on", i === at));
   list[at].scrollIntoView({ block: list[at].matches(".turn") ? "start" : "nearest" });
+  list[at].dispatchEvent(new Event("chosen", { bubbles: true }));
 };
 
 document.addEventListener("keydown", (event) => {

@@ -1,0 +1,182 @@
+"""Replays in the pages: followed while they are played, and named in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from intraskill_web.episodes.models import Episode, Replay
+from tests.trainer.fakes import FakePolicy, shopper
+from tests.trainer.rollout.test_driver import requests
+from tests.web.factories import CHUNKS, Made
+from tests.web.html import Page
+from trainer.files import append_jsonl
+from trainer.rollout.driver import run_episodes
+from trainer.rollout.live import LiveFile
+from trainer.shop.world import load_world
+
+
+@pytest.fixture
+def replay(made: Made, settings: object, tmp_path: Path) -> Iterator[Replay]:
+    """A replay of two episodes that is being played, with the whole live file of both."""
+    settings.INTRASKILL_HOME = tmp_path  # type: ignore[attr-defined]
+    original = Episode.objects.filter(experiment=made.experiment, purpose="bare").first()
+    assert original is not None
+    original.task_id = 0
+    original.save()
+    row = Replay.objects.create(
+        episode=original, checkpoint="round-000/train/checkpoint", n=2, state="running",
+        skill_ids=[CHUNKS[0][0], CHUNKS[8][0]],
+    )  # fmt: skip
+    live = LiveFile(row.folder / "run" / "live" / "batch.jsonl")
+    world = load_world("mini")
+    asked = requests(world, 1)
+    assert asked[0].job.task_id == 0
+    results = run_episodes(world, FakePolicy(shopper()), asked, live=live)
+    (row.folder / "whole").write_bytes(live.path.read_bytes())
+    append_jsonl(row.folder / "traces", [r.trace for r in results])
+    live.path.write_bytes(b"")
+    yield row
+
+
+def tell(row: Replay, count: int) -> str:
+    """Let the live file hold this many lines; the address of their episode."""
+    told = (row.folder / "whole").read_bytes().splitlines(keepends=True)[:count]
+    (row.folder / "run" / "live" / "batch.jsonl").write_bytes(b"".join(told))
+    return f"{address(row)}0/"
+
+
+def address(row: Replay) -> str:
+    return f"/episodes/{row.episode_id}/replay/{row.pk}/"
+
+
+def publish(row: Replay) -> None:
+    """What the engine does at the end of the batch."""
+    traces = (row.folder / "traces").read_bytes()
+    (row.folder / "run" / "traces.jsonl").write_bytes(traces)
+    (row.folder / "run" / "live" / "batch.jsonl").unlink()
+
+
+def test_a_transcript_of_a_replay_advances_while_it_is_played(
+    replay: Replay, viewer_client: Client
+) -> None:
+    page = tell(replay, 0)
+    assert 'data-state="waiting"' in viewer_client.get(page).content.decode()
+    tell(replay, 3)
+    html = viewer_client.get(page).content.decode()
+    assert Page(html).policy_faults() == []
+    assert 'id="t2"' in html and 'id="t3"' not in html and 'data-state="running"' in html
+    tag = {"If-None-Match": viewer_client.get(page, POLL)["ETag"]}
+    assert viewer_client.get(page, POLL, headers=tag).status_code == 304
+    tell(replay, 4)
+    news = viewer_client.get(page, POLL, headers=tag).content.decode()
+    assert 'id="t3"' in news and 'id="t1"' not in news
+    publish(replay)
+    poll = viewer_client.get(page, POLL)
+    assert poll["X-Active"] == "0" and f'href="{page}"' in poll.content.decode()
+    assert "data-state" not in viewer_client.get(page).content.decode()
+
+
+POLL = {"part": "live", "from": "2"}
+
+
+def test_the_private_goal_is_in_no_poll(replay: Replay, viewer_client: Client) -> None:
+    page = tell(replay, 3)
+    publish(replay)
+    line = json.loads((replay.folder / "run" / "traces.jsonl").read_bytes())
+    line["final"]["goal"] = {"wish": "hunter2"}
+    (replay.folder / "run" / "traces.jsonl").write_text(json.dumps(line))
+    for part in ("?part=live&from=0", "?part=live&from=0&format=json", "?format=json", ""):
+        assert "hunter2" not in viewer_client.get(page + part).content.decode()
+
+
+@pytest.mark.parametrize("state", ["failed", "succeeded"])
+def test_what_nobody_plays_any_more_is_not_called_running(
+    replay: Replay, viewer_client: Client, state: str
+) -> None:
+    Replay.objects.update(state=state)
+    html = viewer_client.get(tell(replay, 3)).content.decode()
+    assert 'data-state="stopped"' in html and "The replay does not run" in html
+
+
+def test_the_pages_of_a_replay_tell_of_episodes_that_are_under_way(
+    replay: Replay, operator_client: Client
+) -> None:
+    tell(replay, 3)
+    page = address(replay)
+    html = operator_client.get(page).content.decode()
+    assert f'href="{page}0/"' in html and 'data-active="1"' in html and "0 / 2" in html
+    poll = operator_client.get(page, {"part": "live"})
+    again = {"If-None-Match": poll["ETag"]}
+    assert operator_client.get(page, {"part": "live"}, headers=again).status_code == 304
+    publish(replay)
+    news = operator_client.get(page, {"part": "live"}, headers=again).content.decode()
+    assert "1 / 2" in news and 'id="replay-episodes" hx-swap-oob' in news
+    form = operator_client.get(f"/episodes/{replay.episode_id}/replay/", {"part": "live"})
+    text = form.content.decode()
+    assert "1 of 2 ended" in text and "s-running" in text and 'name="chunk"' not in text
+
+
+def test_treatment_and_checkpoint_stand_in_words(replay: Replay, viewer_client: Client) -> None:
+    first, other = CHUNKS[0], CHUNKS[8]
+    for page in (f"/episodes/{replay.episode_id}/replay/", address(replay), tell(replay, 3)):
+        text = " ".join(viewer_client.get(page).content.decode().split())
+        assert f'<span class="tag" title="{first[0]}">+ {first[1]}</span>' in text
+        assert f'title="{other[0]}" lang="zh-CN">+ {other[1]}</span>' in text
+        assert "round 0, after training" in text
+        assert "round-000/train" not in re.sub(r'value="[^"]*"', "", text)
+        assert "badge s-running" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        (["size"], ["size"], "the same chunks"),
+        (["size"], [], "no chunk"),
+        ([], [skill_id for skill_id, _title, _effect in CHUNKS], "all 10 chunks"),
+        (["gone"], ["size"], 'title="gone">− gone</span>'),
+    ],
+)
+def test_a_change_that_one_word_says_is_said_by_it(
+    replay: Replay, viewer_client: Client, before: list[str], now: list[str], words: str
+) -> None:
+    Episode.objects.filter(pk=replay.episode_id).update(skill_ids=before)
+    Replay.objects.update(skill_ids=now)
+    assert words in viewer_client.get(address(replay)).content.decode()
+
+
+def test_a_replay_that_fell_silent_can_be_handed_in_again(
+    replay: Replay, operator_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = f"/episodes/{replay.episode_id}/replay/"
+    monkeypatch.setattr("intraskill_web.episodes.replay_choices.why_not", lambda *given: "")
+    assert 'name="again"' not in operator_client.get(page).content.decode()
+    Replay.objects.update(created_at="2026-01-01T00:00:00Z")
+    tell(replay, 3)
+    assert 'name="again"' not in operator_client.get(page).content.decode()
+    long_ago = time.time() - 1000
+    os.utime(replay.folder / "run" / "live" / "batch.jsonl", (long_ago, long_ago))
+    html = operator_client.get(page).content.decode()
+    assert 'name="again"' in html and "its worker may be gone" in html
+
+
+def test_what_was_asked_for_stays_in_the_form_beside_its_mistake(
+    replay: Replay, operator_client: Client
+) -> None:
+    page = f"/episodes/{replay.episode_id}/replay/"
+    (replay.folder.parents[1] / "endpoints.yaml").write_text(
+        "servers: {gpu: {endpoint: {base_url: 'http://x/v1', model: m}}}"
+    )
+    form = {"n": "99", "chunk": [CHUNKS[3][0]], "checkpoint": "served:gpu"}
+    answer = operator_client.post(page, form)
+    html = answer.content.decode()
+    assert answer.status_code == 400 and "n must be between 1 and 64" in html
+    assert 'value="99"' in html and '<option value="served:gpu" selected>' in html
+    assert re.findall(r'name="chunk" value="([^"]*)" checked', html) == [CHUNKS[3][0]]
