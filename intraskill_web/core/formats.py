@@ -92,6 +92,14 @@ def size(value: int | None) -> str:
     raise AssertionError("unreachable")
 
 
+def money(amount: float | None, currency: str) -> str:
+    """An amount with its currency, to the cent, small ones a place finer: ``0.042 USD``."""
+    if amount is None:
+        return UNKNOWN
+    places = 3 if 0 < abs(amount) < 0.1 else 2
+    return f"{amount:,.{places}f} {currency}".strip().replace("-", MINUS)
+
+
 def clock(moment: datetime | None) -> str:
     """Hour and minute today, with the date before."""
     if moment is None:

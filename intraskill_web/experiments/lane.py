@@ -73,8 +73,11 @@ def _box(
 
 
 def plan(round_: Round, stage: Stage, config: Mapping[str, Any]) -> list[str]:
-    """What the stage is about, from the frozen settings."""
-    return [PLANS[stage.kind](round_, config)]
+    """What the stage is about, from the frozen settings, and what it cost in money."""
+    lines = [PLANS[stage.kind](round_, config)]
+    if stage.outcome.get("cost"):
+        lines.append(formats.money(stage.outcome["cost"], stage.outcome.get("currency", "")))
+    return lines
 
 
 def _freeze(round_: Round, _config: Mapping[str, Any]) -> str:

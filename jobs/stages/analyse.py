@@ -82,7 +82,13 @@ def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
     """Rows of the candidates; the outcome is the summary's counts, and whether all went well."""
     publish_candidates(stage.round, pool(plan))
     summary = read_json(folder(plan) / "analysis_summary.json")
-    outcome = {key: value for key, value in summary.items() if isinstance(value, int | float)}
+    outcome: dict[str, Any] = {
+        key: value for key, value in summary.items() if isinstance(value, int | float)
+    }
+    chat = plan.config.analyst.endpoint
+    if chat is not None:  # else nobody sends a bill
+        cost = summary.get("accounting", {}).get("cost", 0.0)
+        outcome |= {"cost": cost, "currency": chat.prices.currency}
     if error := summary.get("error"):
         outcome |= {"status": summary["status"], "error": error["message"]}
     return outcome

@@ -42,8 +42,10 @@ class LimitSettings(Config):
 
 
 class PriceSettings(Config):
-    """What a million tokens cost, in one currency of your choice."""
+    """What a million tokens cost, in ``currency``, an ISO 4217 code; budgets and bills are in it
+    too."""
 
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
     input: NotNegative = 0.0
     cached_input: NotNegative = 0.0
     output: NotNegative = 0.0

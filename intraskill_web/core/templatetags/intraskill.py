@@ -60,6 +60,12 @@ def change_word(change: str) -> str:
 
 
 @register.filter
+def money(amount: float | None, currency: str) -> str:
+    """An amount with its currency."""
+    return formats.money(amount, currency)
+
+
+@register.filter
 def operation_word(operation: str) -> str:
     """What a candidate would do, or that a chunk is a current one, in a word."""
     return word(OPERATIONS, operation.lower())

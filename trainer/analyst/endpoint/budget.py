@@ -79,7 +79,10 @@ class Budget:
             return f"{spent} of {tokens} tokens are spent, the next call could exceed {share:.0%}"
         money = settings.cost_budget
         if money is not None and self.cost + cost_of(ahead, settings.prices) > money * share:
-            return f"{self.cost:.4f} of {money} is spent, the next call could exceed {share:.0%}"
+            unit = settings.prices.currency
+            return (
+                f"{self.cost:.4f} of {money} {unit} is spent, the next call could exceed {share:.0%}"
+            )
         return None
 
 
