@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from intraskill_web.experiments.states import ROUND_STATE_LABELS, STATE_LABELS
+from intraskill_web.experiments.states import ROUND_STATE_LABELS, STATE_LABELS, WAITING
 
 Words = dict[str, str | Promise]
 
@@ -18,6 +18,7 @@ STATES: Words = {
     "": _("not started"),
     **{state.value: label for state, label in ROUND_STATE_LABELS.items()},
     **{state.value: label for state, label in STATE_LABELS.items()},
+    WAITING: _("waiting"),
 }
 STAGES: Words = {
     "freeze": _("Freeze"),

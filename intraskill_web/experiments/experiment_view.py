@@ -20,8 +20,10 @@ from intraskill_web.experiments.checkpoints import (
     checkpoint_table,
 )
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.survival import survival, survival_table
 from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment
+from intraskill_web.experiments.waiting import Line
 from intraskill_web.gates.models import GateRun
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
@@ -40,6 +42,7 @@ class RoundRow:
     scores: Mapping[str, CheckpointScore]
     stage: str
     percent: int | None
+    shown: str  # its state: what waits for its turn does not run
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,12 @@ class ExperimentView:
         }
 
 
-def build(experiment: Experiment, *, operate: bool, whole: bool = True) -> ExperimentView:
+def build(
+    experiment: Experiment, line: Line | None = None, *, operate: bool, whole: bool = True
+) -> ExperimentView:
     """The page; unless ``whole``, tables hold the newest rounds only, however long it has run.
 
+    ``line`` is that in which the experiment waits; None when it does not.
     Eight queries: rounds, their number, stages, scores, versions, gates, contributions, pace.
     """
     rounds = _rounds(experiment, whole)
@@ -118,6 +124,8 @@ def build(experiment: Experiment, *, operate: bool, whole: bool = True) -> Exper
         "more_gates": len(gates) - len(matrix_gates),
         "last": last,
         "active_stage": active,
+        "shown": shown_state(experiment.state, active.state if active else None),
+        "waits_for": line.of_stage(active) if line else "",
         "active": active is not None,
         "left": left,
         "buttons": made,
@@ -170,6 +178,7 @@ def round_rows(
                 scores=own,
                 stage=working.kind if working else "",
                 percent=working.percent if working else None,
+                shown=shown_state(item.state, working.state if working else None),
             )
         )
     return rows

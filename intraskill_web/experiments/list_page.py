@@ -9,6 +9,8 @@ from django.db.models import Count, Prefetch
 
 from intraskill_web.experiments.checkpoints import score_episodes
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.experiments.states import shown_state
+from intraskill_web.experiments.waiting import Line, line_of
 from intraskill_web.skills.models import SkillVersion
 from jobs.transitions import ACTIVE
 
@@ -29,6 +31,12 @@ class ExperimentRow:
     banks: list[int]
     newest_href: str = ""
     full_href: str = ""
+    waits_for: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its state: what waits for its turn does not run."""
+        return shown_state(self.experiment.state, self.stage.state if self.stage else None)
 
     def data(self) -> dict[str, Any]:
         """For the JSON twin."""
@@ -40,6 +48,7 @@ class ExperimentRow:
             "rounds_planned": self.experiment.rounds_planned,
             "rounds_finished": self.finished,
             "stage": self.stage.kind if self.stage else None,
+            "waits_for": self.waits_for or None,
             "done": self.stage.done if self.stage else None,
             "total": self.stage.total if self.stage else None,
             "bare_success_first": self.first.success if self.first else None,
@@ -51,7 +60,7 @@ class ExperimentRow:
 
 
 def experiment_rows() -> list[ExperimentRow]:
-    """The newest experiments: five queries whatever their number."""
+    """The newest experiments: five queries whatever their number, seven where one waits."""
     scores = CheckpointScore.objects.filter(split="val").order_by("step")
     versions = SkillVersion.objects.annotate(size=Count("entries")).order_by("number")
     rounds = Round.objects.order_by("number")
@@ -65,7 +74,8 @@ def experiment_rows() -> list[ExperimentRow]:
         round__experiment__in=[e.pk for e in experiments], state__in=ACTIVE
     ).select_related("round")
     by_experiment = {stage.round.experiment_id: stage for stage in active}
-    return [_row(experiment, by_experiment.get(experiment.pk)) for experiment in experiments]
+    line = line_of(by_experiment.values())
+    return [_row(experiment, by_experiment.get(experiment.pk), line) for experiment in experiments]
 
 
 def score_href(name: str, rounds: list[Round], score: CheckpointScore) -> str:
@@ -74,7 +84,7 @@ def score_href(name: str, rounds: list[Round], score: CheckpointScore) -> str:
     return score_episodes(name, number, score)
 
 
-def _row(experiment: Experiment, stage: Stage | None) -> ExperimentRow:
+def _row(experiment: Experiment, stage: Stage | None, line: Line | None) -> ExperimentRow:
     rounds = list(experiment.rounds.all())
     scores: list[CheckpointScore] = list(experiment.scores.all())
     versions: Any = experiment.skill_versions.all()
@@ -91,4 +101,5 @@ def _row(experiment: Experiment, stage: Stage | None) -> ExperimentRow:
         banks=[version.size for version in versions],
         newest_href=score_href(experiment.name, rounds, bare[-1]) if bare else "",
         full_href=score_href(experiment.name, rounds, full[-1]) if full else "",
+        waits_for=line.of_stage(stage) if line else "",
     )

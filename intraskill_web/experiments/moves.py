@@ -126,7 +126,7 @@ def _follow_rounds(experiment: Experiment) -> None:
     """``refresh_experiment`` of a row that was read in this transaction."""
     last = experiment.rounds.order_by("-number").only("experiment", "number", "state").first()
     if last is None:
-        state = RoundState.PLANNED
+        state = RoundState.STOPPED if experiment.hold_reason else RoundState.PLANNED
     elif last.state == RoundState.SUCCEEDED and last.number + 1 < experiment.rounds_planned:
         waiting = (
             not experiment.auto_continue or experiment.pause_after_stage or experiment.hold_reason

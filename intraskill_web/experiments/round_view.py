@@ -19,7 +19,9 @@ from intraskill_web.experiments.round_page import (
     load_data,
     load_gates,
 )
+from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.time_left import TimeLeft, left_of_round
+from intraskill_web.experiments.waiting import Line
 from intraskill_web.gates.forest import Forest, forest
 from intraskill_web.gates.health import sound
 from intraskill_web.gates.panel import gate_panel
@@ -88,8 +90,13 @@ class RoundView:
         }
 
 
-def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) -> RoundView:
-    """The whole page for ``reader``. ``window`` limits the inclusion panel to the last steps."""
+def build(
+    state: RoundState, line: Line | None, *, reader: Any, operate: bool, window: int | None
+) -> RoundView:
+    """The whole page for ``reader``. ``window`` limits the inclusion panel to the last steps.
+
+    ``line`` is that in which the round's stage waits; None when it does not.
+    """
     round_ = state.round
     data = load_data(round_)
     gates = load_gates(round_)
@@ -114,6 +121,8 @@ def build(state: RoundState, *, reader: Any, operate: bool, window: int | None) 
         "state": state,
         "active": state.active is not None,
         "active_stage": state.active,
+        "shown": shown_state(round_.state, state.active.state if state.active else None),
+        "waits_for": line.of_stage(state.active) if line else "",
         "boxes": boxes,
         "buttons": made,
         "signals": signals,

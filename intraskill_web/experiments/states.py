@@ -35,7 +35,17 @@ STAGE_LABELS = {
     "gate": _("Gate"),
     "select": _("Select"),
 }
+WAITING = "waiting"  # shown of a round or experiment whose stage waits for its turn
 STATE_CHOICES = [(state.value, label) for state, label in STATE_LABELS.items()]
 ROUND_STATE_CHOICES = [(state.value, label) for state, label in ROUND_STATE_LABELS.items()]
 STAGE_CHOICES = list(STAGE_LABELS.items())
 STAGE_ORDER = tuple(STAGE_LABELS)
+
+
+def shown_state(state: str, stage: str | None) -> str:
+    """What a badge says of a round or experiment in ``state`` whose active stage is in ``stage``.
+
+    To its pipeline it runs as soon as it is asked for; who looks wants to know whether it works.
+    """
+    waits = state == RoundState.RUNNING and stage in (State.REQUESTED, State.QUEUED)
+    return WAITING if waits else state

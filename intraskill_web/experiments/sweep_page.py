@@ -67,6 +67,16 @@ class Arm:
     experiments: list[Experiment] = field(default_factory=list)
     success: dict[tuple[int, int, str], float] = field(default_factory=dict)
 
+    @property
+    def heading(self) -> str:
+        """The id of its heading on the page."""
+        return f"h-{self.key}"
+
+    @property
+    def fragment(self) -> str:
+        """The id of what a poll may replace."""
+        return f"arm-{self.key}"
+
     def at(self, step: int, split: str) -> Spread | None:
         """Over the seeds that were measured there."""
         return Spread.of(

@@ -5,136 +5,119 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import json_response, page
-from intraskill_web.episodes.links import episodes_url
-from intraskill_web.experiments.models import CheckpointScore, Experiment, Sweep
+from intraskill_web.experiments import sweep_view
+from intraskill_web.experiments.models import Experiment, Stage, Sweep
 from intraskill_web.experiments.presets import presets
-from intraskill_web.experiments.sweep_page import Arm, arms_of, chart, comparison, legend
-from intraskill_web.experiments.sweeps import base_config, bases, start_sweep
+from intraskill_web.experiments.sweep_form import Order, order
+from intraskill_web.experiments.sweeps import bases, start_sweep, withdraw
+from intraskill_web.experiments.waiting import Line
 from trainer.errors import InputError
-
-Text = dict[str, Any]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def sweep_list(request: HttpRequest) -> HttpResponse:
-    """The sweeps, newest first; a POST starts one."""
+    """The sweeps, newest first; a POST says what one would cost, and one that saw it starts it.
+
+    A program need not look first; the cost stands in its answer.
+    """
     wants_json = request.GET.get("format") == "json"
-    wanted: Text = {"name": "", "base": "mini/demo", "seeds": "1, 2, 3", "arms": None}
-    error: InputError | None = None
+    made = order(request.POST if request.method == "POST" else None)
     if request.method == "POST":
         if not may_operate(request.user):
             raise PermissionDenied
-        wanted = {key: request.POST.get(key, "") for key in ("name", "base", "seeds")}
-        wanted["arms"] = request.POST.getlist("arms")
-        try:
-            sweep = _start(request, wanted)
-        except InputError as refusal:
-            error = refusal
-            if wants_json:
-                return json_response({"ok": False, "error": str(refusal)}, status=409)
-        else:
-            if wants_json:
-                return json_response({"ok": True, **_summary(sweep)})
-            messages.success(request, _("The sweep starts"))
-            return redirect("experiments:sweep", name=sweep.name)
+        if not made.error and (made.is_seen or wants_json):
+            try:
+                sweep = _start(request, made)
+            except InputError as refusal:
+                made.error = refusal
+            else:
+                if wants_json:
+                    answer = {"ok": True, **sweep_view.summary(sweep)}
+                    return json_response(answer | {"estimate": made.estimate_data()})
+                messages.success(request, _("The sweep is made; its experiments begin one by one"))
+                return redirect("experiments:sweep", name=sweep.name)
+        if wants_json:
+            return json_response({"ok": False, "error": str(made.error)}, status=409)
     sweeps = Sweep.objects.select_related("owner").annotate(total=Count("experiments"))
     if wants_json:
-        return json_response({"sweeps": [_summary(sweep) for sweep in sweeps]})
+        return json_response({"sweeps": [sweep_view.summary(sweep) for sweep in sweeps]})
     context = {
         "section": "experiments",
         "sweeps": sweeps,
         "presets": presets(),
         "bases": bases(),
-        "wanted": wanted,
-        "error": error,
+        "order": made,
         "may_operate": may_operate(request.user),
         "crumbs": [(_("Experiments"), reverse("experiments:list")), (_("Sweeps"), "")],
     }
-    return render(request, "experiments/sweeps.html", context, status=409 if error else 200)
+    status = 409 if made.error else 200
+    return render(request, "experiments/sweeps.html", context, status=status)
 
 
-def _start(request: HttpRequest, wanted: Text) -> Sweep:
-    try:
-        seeds = [int(text) for text in str(wanted["seeds"]).replace(",", " ").split()]
-    except ValueError:
-        raise InputError(_("must be whole numbers"), field="seeds", value=wanted["seeds"]) from None
+def _start(request: HttpRequest, made: Order) -> Sweep:
     actor: Any = request.user
-    return start_sweep(
-        wanted["name"].strip(),
-        base_config(wanted["base"]),
-        arms=wanted["arms"],
-        seeds=seeds,
-        actor=actor,
-    )
-
-
-def _summary(sweep: Sweep) -> Text:
-    return {
-        "sweep": sweep.name,
-        "arms": sweep.arms,
-        "seeds": sweep.seeds,
-        "experiments": [e.name for e in sweep.experiments.order_by("pk")],
-    }
+    assert made.base is not None
+    return start_sweep(made.name, made.base, arms=made.arms, seeds=made.seeds, actor=actor)
 
 
 @require_safe
 def sweep_detail(request: HttpRequest, name: str) -> HttpResponse:
     """The arms of one sweep: mean, spread, paired differences, and every experiment behind them."""
     sweep = get_object_or_404(Sweep.objects.select_related("owner"), name=name)
-    experiments = list(sweep.experiments.all())
-    scores = list(
-        CheckpointScore.objects.filter(experiment__sweep=sweep, arm="bare").select_related("round")
-    )
-    arms = arms_of(sweep.arms, experiments, scores)
-    table = comparison(arms)
-    context = {
+    own = Experiment.objects.filter(sweep=sweep).aggregate(Max("updated_at"), Count("id"))
+    stages = Stage.objects.filter(round__experiment__sweep=sweep).aggregate(Max("updated_at"))
+    line = Line.now()
+    facts = [*own.values(), *stages.values(), sweep.claimed_at, *line.token()]
+    tag = live.etag(request, facts)
+    if answer := live.unchanged(request, tag):
+        return answer
+    view = sweep_view.build(sweep, line)
+    polling = live.is_poll(request)
+    context = view.context | {
         "section": "experiments",
-        "sweep": sweep,
-        "arms": arms,
-        "chart": chart(arms),
-        "legend": legend(arms),
-        "table": table,
-        "groups": [(arm, [_run(e, scores) for e in arm.experiments]) for arm in arms],
-        "done": sum(e.state == "succeeded" for e in experiments),
-        "total": len(experiments),
-        "crumbs": [
-            (_("Experiments"), reverse("experiments:list")),
-            (_("Sweeps"), reverse("experiments:sweeps")),
-            (name, ""),
-        ],
+        "may_operate": may_operate(request.user),
+        "polling": polling,
+        "etag": tag,
+        "active": view.active,
     }
-    return page(
-        request, "experiments/sweep.html", context, lambda: _data(sweep, arms, table), table=table
+    template = "experiments/_sweep_live.html" if polling else "experiments/sweep.html"
+    response = page(request, template, context, view.data, table=view.context["table"])
+    return live.finish(response, tag, active=view.active)
+
+
+@require_POST
+@permission_required(OPERATE, raise_exception=True)
+def withdraw_sweep(request: HttpRequest, name: str) -> HttpResponse:
+    """Take back what of a sweep has not begun."""
+    sweep = get_object_or_404(Sweep, name=name)
+    actor: Any = request.user
+    wants_json = request.GET.get("format") == "json"
+    try:
+        n = withdraw(sweep, actor=actor)
+    except InputError as refusal:
+        if wants_json:
+            return json_response({"ok": False, "error": str(refusal)}, status=409)
+        messages.error(request, refusal.reason)
+        return redirect("experiments:sweep", name=name)
+    if wants_json:
+        return json_response({"ok": True, "withdrawn": n})
+    messages.success(
+        request, ngettext("%(n)d experiment withdrawn", "%(n)d experiments withdrawn", n) % {"n": n}
     )
-
-
-def _run(experiment: Experiment, scores: list[CheckpointScore]) -> Text:
-    """One experiment of an arm: its newest bare success, with the episodes behind it."""
-    own = [s for s in scores if s.experiment_id == experiment.pk]
-    own.sort(key=lambda s: (s.split == "test", s.step))
-    newest = own[-1] if own else None
-    href = ""
-    if newest is not None:
-        purpose = "test" if newest.split == "test" else "bare" if newest.step else "baseline"
-        href = episodes_url(
-            experiment=experiment.name, round=newest.round.number, purpose=purpose, arm="bare"
-        )
-    return {"experiment": experiment, "newest": newest, "href": href}
-
-
-def _data(sweep: Sweep, arms: list[Arm], table: Any) -> Text:
-    return {
-        **_summary(sweep),
-        "states": {e.name: e.state for arm in arms for e in arm.experiments},
-        "comparison": table.data(),
-    }
+    if Sweep.objects.filter(pk=sweep.pk).exists():
+        return redirect("experiments:sweep", name=name)
+    return redirect("experiments:sweeps")

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern] = [
     path("experiments/<slug:name>/rounds/<int:number>/", views.round_detail, name="round"),
     path("sweeps/", sweep_views.sweep_list, name="sweeps"),
     path("sweeps/<slug:name>/", sweep_views.sweep_detail, name="sweep"),
+    path("sweeps/<slug:name>/withdraw/", sweep_views.withdraw_sweep, name="withdraw"),
     path("experiments/<slug:name>/next/", rework_views.change_next_round, name="next"),
     path(
         "experiments/<slug:name>/rounds/<int:number>/stages/<slug:kind>/retry/",

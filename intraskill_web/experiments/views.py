@@ -28,6 +28,7 @@ from intraskill_web.experiments.perform import perform
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.experiments.states import STAGE_ORDER
+from intraskill_web.experiments.waiting import WAITS, Line, line_of
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
 
@@ -59,8 +60,8 @@ def experiment_list(request: HttpRequest) -> HttpResponse:
 def _detail_token(name: str) -> QuerySet[Any, Any]:
     """Every move touches the experiment; what a stage reports touches one of the newest stages."""
     newest = Stage.objects.filter(round__experiment__name=name).order_by("-pk")
-    times = newest.values_list("updated_at", "round__experiment__updated_at")
-    return times[: len(STAGE_ORDER)]
+    facts = newest.values_list("updated_at", "round__experiment__updated_at", "state")
+    return facts[: len(STAGE_ORDER)]
 
 
 DETAIL_TOKEN = Prepared(_detail_token, {"name": str})
@@ -72,11 +73,14 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
     named = Experiment.objects.filter(name=name)
     facts = DETAIL_TOKEN.rows(name=name) or list(named.values_list("updated_at"))
     whole = request.GET.get("rounds") == "all" or request.GET.get("format") in ("json", "csv")
-    tag = live.etag(request, [*facts, whole])
+    waits = any(row[-1] in WAITS for row in facts)  # what it says then follows others
+    line = Line.now() if waits else None
+    tag = live.etag(request, [*facts, whole, *(line.token() if line else ())])
     if answer := live.unchanged(request, tag):
         return answer
     experiment = get_object_or_404(named.select_related("owner"))
-    view = experiment_view.build(experiment, operate=may_operate(request.user), whole=whole)
+    operate = may_operate(request.user)
+    view = experiment_view.build(experiment, line, operate=operate, whole=whole)
     if request.GET.get("format") == "csv":
         wanted = request.GET.get("panel", "checkpoints")
         tables = view.tables()
@@ -102,12 +106,14 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     if known and (answer := live.unchanged(request, live.etag(request, [*known, window]))):
         return answer
     state = load_state(name, number)
-    tag = live.etag(request, [*state.token(), window])
+    line = line_of([state.active])
+    tag = live.etag(request, [*state.token(), window, *(line.token() if line else ())])
     if answer := live.unchanged(request, tag):
         return answer
     last = 10 if window == "last" else None
     reader = request.user
-    view = round_view.build(state, reader=reader, operate=may_operate(reader), window=last)
+    operate = may_operate(reader)
+    view = round_view.build(state, line, reader=reader, operate=operate, window=last)
     polling = live.is_poll(request)
     context: dict[str, Any] = view.context | {
         "section": "experiments",

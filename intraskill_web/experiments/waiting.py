@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from intraskill_web.core import formats
-from intraskill_web.experiments.models import Attempt
+from intraskill_web.experiments.models import Attempt, Stage
+from jobs import queue
 from jobs.models import Host
 from jobs.queue import QueueStatus
-from jobs.transitions import State
+from jobs.transitions import ACTIVE, State
 
 QUIET_S = 30  # a heartbeat older than this is worth a word
+
+
+WAITS = (State.REQUESTED, State.QUEUED)
+
+
+@dataclass(slots=True)
+class Line:
+    """Everything that waits or works now, and where: what a reason is told from."""
+
+    active: Sequence[Attempt]
+    hosts: Sequence[Host]
+    _status: QueueStatus | None = None
+
+    @classmethod
+    def now(cls) -> Line:
+        """As it is (two queries)."""
+        rows = Attempt.objects.filter(state__in=ACTIVE).order_by("created_at", "pk")
+        hosts = Host.objects.select_related("lease__stage__round__experiment").order_by("name")
+        return cls(list(rows.select_related("stage__round__experiment")), list(hosts))
+
+    def token(self) -> tuple[object, ...]:
+        """Changes whenever a reason may."""
+        moves = [(a.pk, a.state, a.queue) for a in self.active]
+        return (moves, [(host.pk, host.is_up, host.lease_id) for host in self.hosts])
+
+    def of_stage(self, stage: Stage | None) -> str:
+        """Why the stage does not work yet; empty when it does, or there is none."""
+        if stage is None or stage.state not in WAITS:
+            return ""
+        attempt = next((a for a in self.active if a.stage_id == stage.pk), None)
+        if attempt is None:
+            return ""
+        if self._status is None:
+            self._status = queue.status()
+        return waiting_reason(attempt, self._status, self.active, self.hosts)
+
+
+def line_of(stages: Iterable[Stage | None]) -> Line | None:
+    """The line where one of the stages waits in it; else nothing is asked."""
+    return Line.now() if any(stage and stage.state in WAITS for stage in stages) else None
 
 
 def waiting_reason(
     attempt: Attempt, status: QueueStatus, active: Sequence[Attempt], hosts: Sequence[Host]
 ) -> str:
     """Why an attempt is not finished: what it waits for, or what it does."""
-    if attempt.state in (State.REQUESTED, State.QUEUED):
-        return _before_start(attempt, status, active, hosts)
+    if attempt.state in WAITS:
+        return _before_start(attempt, status, active, hosts) + _place(attempt, active)
     if attempt.state == State.STOPPING:
         return _("Stopping; waits for the process to end")
     beat = attempt.heartbeat_at
@@ -38,6 +80,20 @@ def _before_start(
     if not status.up:
         return _("The queue is down; it is handed in when the queue is back")
     return _in_queue(attempt, active, hosts) if attempt.queue else _unplaced(attempt, hosts)
+
+
+def _place(attempt: Attempt, active: Sequence[Attempt]) -> str:
+    """Its place among those that wait for the same; nothing for the only one."""
+    same = [a for a in active if a.state in WAITS and _wants(a) == _wants(attempt)]
+    if len(same) < 2:
+        return ""
+    ahead = sum((a.created_at, a.pk) < (attempt.created_at, attempt.pk) for a in same)
+    return " · " + _("place %(n)d of %(total)d") % {"n": ahead + 1, "total": len(same)}
+
+
+def _wants(attempt: Attempt) -> tuple[str, str]:
+    """The queue in which it stands, or else the host for which it waits."""
+    return attempt.queue, "" if attempt.queue else attempt.stage.round.experiment.host
 
 
 def _unplaced(attempt: Attempt, hosts: Sequence[Host]) -> str:

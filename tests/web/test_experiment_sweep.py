@@ -7,11 +7,23 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from intraskill_web.experiments.models import CheckpointScore, Experiment, Sweep
+from intraskill_web.experiments.models import (
+    Attempt,
+    CheckpointScore,
+    Experiment,
+    Stage,
+    Sweep,
+)
+from intraskill_web.experiments.moves import move
 from intraskill_web.experiments.presets import LABELS, arm_config, preset, presets
 from intraskill_web.experiments.sweep_page import Arm, Spread, arms_of, comparison, legend
 from intraskill_web.experiments.sweeps import base_config, start_sweep
+from jobs import queue, sweeps
+from jobs.models import Host
+from jobs.queue import QueueStatus
+from jobs.transitions import State
 from tests.web.html import Page
 from trainer.errors import InputError
 
@@ -20,7 +32,9 @@ FORM = {"name": "night", "base": "mini/quick", "arms": ["published", "plain-grpo
 
 @pytest.fixture
 def sweep(db: None, home: Path) -> Sweep:
-    return start_sweep("s", base_config("mini/quick"), arms=["published", "no-mask"], seeds=[1, 2])
+    made = start_sweep("s", base_config("mini/quick"), arms=["published", "no-mask"], seeds=[1, 2])
+    sweeps.begin(made)
+    return made
 
 
 def scored(sweep: Sweep, values: dict[tuple[str, int], float]) -> None:
@@ -149,17 +163,110 @@ def test_the_page_asks_a_fixed_number_of_queries(
         viewer_client.get("/sweeps/s/")
 
 
-def test_one_click_starts_a_sweep_and_viewers_cannot(
+def test_a_sweep_starts_once_its_cost_was_seen_and_viewers_cannot(
     db: None, home: Path, viewer_client: Client, operator_client: Client
 ) -> None:
     assert viewer_client.get("/sweeps/").status_code == 200
     assert viewer_client.post("/sweeps/", FORM).status_code == 403
-    done = operator_client.post("/sweeps/", FORM)
+    shown = operator_client.post("/sweeps/", FORM)
+    assert shown.status_code == 200 and not Sweep.objects.exists()
+    seen = shown.context["order"].seen
+    other = operator_client.post("/sweeps/", FORM | {"seeds": "1 2 3", "seen": seen})
+    assert other.status_code == 200 and not Sweep.objects.exists(), "another order was seen"
+    done = operator_client.post("/sweeps/", FORM | {"seen": seen})
     assert done["Location"] == "/sweeps/night/"
     assert Experiment.objects.count() == 4
-    again = operator_client.post("/sweeps/", FORM)
+    again = operator_client.post("/sweeps/", FORM | {"seen": seen})
     assert again.status_code == 409 and "a sweep of this name exists" in again.content.decode()
     bad = operator_client.post("/sweeps/?format=json", FORM | {"name": "n2", "seeds": "one"})
     assert bad.status_code == 409 and "whole numbers" in bad.json()["error"]
     listed = operator_client.get("/sweeps/?format=json").json()["sweeps"]
     assert listed[0]["arms"] == ["published", "plain-grpo"]
+
+
+def test_a_program_starts_a_sweep_at_once_and_reads_its_cost(
+    db: None, home: Path, operator_client: Client
+) -> None:
+    answer = operator_client.post("/sweeps/?format=json", FORM).json()
+    assert answer["experiments"][0] == "night-published-1"
+    assert (answer["estimate"]["experiments"], answer["estimate"]["seconds"]) == (4, None)
+
+
+def test_the_form_keeps_what_was_typed_beside_what_is_wrong(
+    db: None, home: Path, operator_client: Client
+) -> None:
+    answer = operator_client.post("/sweeps/", FORM | {"name": "a b"})
+    html = answer.content.decode()
+    assert answer.status_code == 409 and 'value="a b"' in html and 'value="1 2"' in html
+    assert Page(html).policy_faults() == []
+
+
+def test_an_arm_that_waits_says_for_what_and_in_which_place(
+    sweep: Sweep, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the pipeline all run; one works, and the others wait for it."""
+    monkeypatch.setattr(queue, "status", lambda: QueueStatus(up=True, waiting=3, workers=()))
+    Host.objects.create(name="gpu-07", workers=[{"pid": 1}])
+    attempts = list(Attempt.objects.order_by("pk"))
+    Attempt.objects.update(host="gpu-07", queue="q:gpu-07:gpu", state=State.QUEUED)
+    Stage.objects.exclude(state="").update(state=State.QUEUED)
+    for state in (State.STARTING, State.RUNNING):
+        assert move(attempts[0], state, message="step 3 of 20")
+    html = viewer_client.get("/sweeps/s/").content.decode()
+    assert html.count("s-running") == 1 and html.count("s-waiting") == 3
+    assert "Waits at gpu-07 for Freeze curriculum of s-published-1 · place 1 of 3" in html
+    assert "place 3 of 3" in html
+    runs = viewer_client.get("/sweeps/s/?format=json").json()["runs"]
+    assert (
+        runs["s-no-mask-1"]["state"] == "waiting" and "place 1 of 3" in runs["s-no-mask-1"]["why"]
+    )
+    for page in ("/", "/experiments/s-no-mask-1/", "/experiments/s-no-mask-1/rounds/0/"):
+        told = viewer_client.get(page).content.decode()
+        assert "s-waiting" in told and "Waits at gpu-07 for Freeze curriculum" in told, page
+
+
+def test_a_reason_on_a_page_that_is_polled_follows_the_others(
+    sweep: Sweep, viewer_client: Client
+) -> None:
+    """Nothing of the waiting experiment's own moves; what it waits for does."""
+    own = "/experiments/s-no-mask-1/"
+    tags = {p: viewer_client.get(p)["ETag"] for p in ("/sweeps/s/", own, f"{own}rounds/0/")}
+    for page, tag in tags.items():
+        poll = viewer_client.get(f"{page}?part=live", headers={"If-None-Match": tag})
+        assert poll.status_code == 304, page
+    assert move(Attempt.objects.earliest("pk"), State.STARTING)
+    for page, tag in tags.items():
+        poll = viewer_client.get(f"{page}?part=live", headers={"If-None-Match": tag})
+        assert poll.status_code == 200
+
+
+def test_a_sweep_whose_experiments_are_looked_at_says_how_far_it_is(
+    db: None, home: Path, viewer_client: Client, operator_client: Client
+) -> None:
+    made = start_sweep("s", base_config("mini/quick"), arms=["published", "no-mask"], seeds=[1])
+    html = viewer_client.get("/sweeps/s/").content.decode()
+    assert "0 of 2 experiments are looked at" in html and 'data-active="1"' in html
+    assert "s-published-1 is looked at next" in html and Page(html).policy_faults() == []
+    Sweep.objects.update(claimed_at=timezone.now())
+    assert "is under way" in viewer_client.get("/sweeps/s/?part=live").content.decode()
+    sweeps.begin(made)
+    assert "are looked at" not in viewer_client.get("/sweeps/s/").content.decode()
+
+
+def test_an_arm_that_is_held_says_why_and_can_be_withdrawn(
+    db: None, home: Path, viewer_client: Client, operator_client: Client
+) -> None:
+    start_sweep("s", base_config("mini/quick"), arms=["published", "no-mask"], seeds=[1])
+    Experiment.objects.filter(arm="no-mask").update(hold_reason="the preflight is red: disk")
+    html = operator_client.get("/sweeps/s/").content.decode()
+    assert "the preflight is red: disk" in html and "/sweeps/s/withdraw/" in html
+    assert "/sweeps/s/withdraw/" not in viewer_client.get("/sweeps/s/").content.decode()
+    assert viewer_client.post("/sweeps/s/withdraw/").status_code == 403
+    assert operator_client.post("/sweeps/s/withdraw/")["Location"] == "/sweeps/"
+    assert not Sweep.objects.exists() and not Experiment.objects.exists()
+
+
+def test_withdrawing_when_all_have_begun_is_refused(sweep: Sweep, operator_client: Client) -> None:
+    refused = operator_client.post("/sweeps/s/withdraw/?format=json")
+    assert refused.status_code == 409 and "have begun" in refused.json()["error"]
+    assert Experiment.objects.count() == 4
