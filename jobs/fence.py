@@ -16,28 +16,14 @@ from intraskill_web.experiments.models import Attempt, Stage
 from jobs import process
 from jobs.transitions import State
 
-POLL_S = 0.05
 LATEST = 200  # attempts that were lost longer ago are of former boots
-
-
-def end_group(ref: process.ProcessRef, grace_s: float = process.STOP_GRACE_S) -> bool:
-    """End the whole group, politely first; whether any of it lived. Waits until it is gone."""
-    if not process.send(ref, signal.SIGTERM):
-        return False
-    deadline = time.monotonic() + grace_s
-    while process.is_alive(ref):
-        if time.monotonic() > deadline:
-            process.send(ref, signal.SIGKILL)
-        process.reap(ref)
-        time.sleep(POLL_S)
-    return True
 
 
 def end_former(stage: Stage) -> None:
     """Before the stage begins again here: end what its lost attempts left."""
     for attempt in _lost().filter(stage=stage):
         if (ref := _group(attempt)) is not None:
-            end_group(ref)
+            process.end_group(ref)
 
 
 def end_lost(asked: dict[int, float | None], grace_s: float = process.STOP_GRACE_S) -> None:

@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ import psutil
 
 KEEPER = Path(__file__).with_name("keeper.py")
 STOP_GRACE_S = 8.0
+POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,24 @@ def send(ref: ProcessRef, number: signal.Signals) -> bool:
         os.killpg(ref.pgid, number)
     except ProcessLookupError:
         return False
+    return True
+
+
+def end_group(ref: ProcessRef, grace_s: float | None = None) -> bool:
+    """End the whole group: TERM, after ``grace_s`` KILL; whether any of it lived.
+
+    Waits until nothing of it is left.
+    """
+    if not send(ref, signal.SIGTERM):
+        reap(ref)
+        return False
+    deadline = time.monotonic() + (STOP_GRACE_S if grace_s is None else grace_s)
+    while is_alive(ref):
+        if time.monotonic() > deadline:
+            send(ref, signal.SIGKILL)
+        reap(ref)
+        time.sleep(POLL_S)
+    reap(ref)
     return True
 
 

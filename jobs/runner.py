@@ -8,7 +8,6 @@ files end, so entering again never changes a result.
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,19 +21,18 @@ from django.utils import timezone
 from intraskill_web.experiments.flow import OPERATOR, advance, pause
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.moves import move
-from jobs import documents, endings, environment, fence, launchers, mirror, next_round, process
+from jobs import documents, endings, environment, fence, mirror, next_round, process
+from jobs.invoke import exit_file, invocation, results_file
 from jobs.layout import Command, RoundPlan, write_config
 from jobs.pipeline import PIPELINE, StageSpec, missing
 from jobs.plans import plan_of
 from jobs.superseded import set_aside
 from jobs.transitions import TERMINAL, State
 from jobs.watch import Superseded, Watch, adopt
-from trainer.canonical import fingerprint, sha256_file
 from trainer.files import write_json
 
 UNKNOWN_SIGNAL = "unknown"
 MOST_EXECUTIONS = 50
-TRAINER = ("-m", "trainer")
 
 
 def run_attempt(attempt_id: int, job_id: str) -> str:
@@ -125,13 +123,13 @@ class _Run:
 
     def _carry_out(self, command: Command) -> bool:
         """Run, adopt or skip one command; False when the attempt ended with it."""
-        exit_file = self._exit_file(command)
-        ended = process.exit_of(exit_file)
+        ends = exit_file(self.attempt, command)
+        ended = process.exit_of(ends)
         if ended is None:
-            ref = self._running(command) or self._start(command, exit_file)
+            ref = self._running(command) or self._start(command, ends)
             if ref is None:
                 return False
-            ended = self.watch.follow(ref, exit_file)
+            ended = self.watch.follow(ref, ends)
         if ended is not None and ended.code == 0:
             return True
         self._end_badly(command, ended)
@@ -143,30 +141,18 @@ class _Run:
             return None
         return process.ProcessRef(row.pid, row.pgid, row.process_started)
 
-    def _start(self, command: Command, exit_file: Path) -> process.ProcessRef | None:
+    def _start(self, command: Command, ends: Path) -> process.ProcessRef | None:
         """Start a command; None when a stop came first, which then ended the attempt."""
-        configs = [self.plan.config_file(self.stage.kind, part.key) for part in command.parts]
-        digest = fingerprint([sha256_file(path) for path in configs]) if configs else ""
-        env = environment.for_trainer()
-        plain = [sys.executable, *TRAINER, *command.arguments, *map(str, configs)]
-        argv = launchers.command_line(
-            plain,
-            stage=self.stage.kind,
-            name=f"{self.stage.round.experiment.name}-{self.plan.round_id}",
-            state=self.plan.folder / f"ray-job-{command.key}.json",
-            cwd=settings.BASE_DIR,
-            environ=env,
-        )
+        call = invocation(self.attempt, self.plan, command)
         try:
             return process.start(
-                argv,
+                call.argv,
                 cwd=settings.BASE_DIR,
                 log=self.attempt.log_file,
-                exit_file=exit_file,
-                # a job of a cluster says everything on one stream
-                results=self._results(command) if argv == plain else None,
-                env=env,
-                register=lambda ref: self._register(command, ref, digest),
+                exit_file=ends,
+                results=call.results,
+                env=call.env,
+                register=lambda ref: self._register(command, ref, call.digest),
             )
         except _NotRegistered:
             if self._stopped():
@@ -212,7 +198,7 @@ class _Run:
             return
         last = endings.last_line(self.attempt.log_file)
         if ended is not None and ended.code == endings.EXIT_INCOMPLETE:
-            last = endings.completed(self._results(command)) or last
+            last = endings.completed(results_file(self.attempt, command)) or last
             self._move(State.INCOMPLETE, error=last, message=last, **fields)
             return
         reason = endings.reason(command, ended, last)
@@ -227,7 +213,8 @@ class _Run:
             self._move(State.INCOMPLETE, error=f"not made: {names}", message=f"not made: {names}")
             return
         mirror.follow(self.stage, self.plan)
-        last = process.exit_of(self._exit_file(self.commands[-1])) if self.commands else None
+        ends = [exit_file(self.attempt, command) for command in self.commands]
+        last = process.exit_of(ends[-1]) if ends else None
         made = documents.of_stage(self.stage.round, self.plan, self.stage.kind)
         with transaction.atomic():
             outcome = self.spec.publish(self.stage, self.plan)
@@ -253,9 +240,3 @@ class _Run:
         self.attempt.refresh_from_db()
         if self.attempt.state != State.STOPPING or self.attempt.job_id != self.job_id:
             raise Superseded(self.job_id)
-
-    def _results(self, command: Command) -> Path:
-        return self.attempt.log_file.with_suffix(f".{command.key}.out")
-
-    def _exit_file(self, command: Command) -> Path:
-        return self.attempt.log_file.with_suffix(f".{command.key}.exit")

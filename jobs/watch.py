@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from intraskill_web.core.text import storable
 from intraskill_web.experiments.models import Attempt, Stage
-from jobs import fence, process
+from jobs import process
 from jobs.layout import Command
 from jobs.models import Host
 from jobs.transitions import ACTIVE, State
@@ -66,7 +66,7 @@ class Watch:
                 self.beat(force=not alive)
             except Superseded:
                 if not Attempt.objects.filter(pk=self.attempt.pk, state__in=ACTIVE).exists():
-                    fence.end_group(ref)
+                    process.end_group(ref)
                 raise
             if not alive:
                 process.reap(ref)

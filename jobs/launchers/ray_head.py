@@ -8,7 +8,6 @@ by pid, group and start token; a launcher that was killed finds its head again.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import time
@@ -56,14 +55,7 @@ class RayHead:
 
     def stop(self) -> None:
         """End the group: ask, wait, then kill what is left. Nothing else is touched."""
-        for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
-            if not process.send(self.ref, number):
-                break
-            deadline = time.monotonic() + patience
-            while self.alive() and time.monotonic() < deadline:
-                process.reap(self.ref)
-                time.sleep(0.1)
-        process.reap(self.ref)
+        process.end_group(self.ref, GRACE_S)
 
 
 def local_head(address: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ bind it to what really answers. Specification: training.md §6.4.4, §9.27.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -153,7 +152,7 @@ class SglangServer:
         """End our group and nothing else: ask, wait, kill what is left."""
         ref = self._ref or remembered(self.state)
         if ref is not None:
-            end_group(ref)
+            process.end_group(ref, GRACE_S)  # with requests in work it may not answer the TERM
         self._ref = None
         self.state.unlink(missing_ok=True)
 
@@ -164,15 +163,3 @@ def remembered(state: Path) -> process.ProcessRef | None:
         return None
     record = read_json(state)
     return process.ProcessRef(record["pid"], record["pgid"], record["started"])
-
-
-def end_group(ref: process.ProcessRef) -> None:
-    """TERM, then KILL: a server with requests in work may not answer the first."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if not process.send(ref, number):
-            break
-        deadline = time.monotonic() + GRACE_S
-        while process.is_alive(ref) and time.monotonic() < deadline:
-            process.reap(ref)
-            time.sleep(0.1)
-    process.reap(ref)

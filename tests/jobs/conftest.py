@@ -16,7 +16,7 @@ import pytest
 
 from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Experiment
-from jobs import pipeline, queue, runner
+from jobs import invoke, pipeline, queue
 from jobs.layout import Command, Part, RoundPlan
 from tests.jobs.homes import DEMO, Running, end_all
 from trainer.config import ExperimentConfig, WorldConfig
@@ -85,7 +85,7 @@ def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replace every stage by a script; ``scripted(pause=…, source=…)`` chooses which."""
-    monkeypatch.setattr(runner, "TRAINER", ())
+    monkeypatch.setattr(invoke, "TRAINER", ())
 
     def use(*, pause: float = 0.0, source: str = COUNTER, **changes: Any) -> None:
         for kind in list(pipeline.PIPELINE):

@@ -172,3 +172,22 @@ os.kill(os.getpid(), 9)
     ended = process.exit_of(tmp_path / "exit")
     assert ended is not None and ended.code == 0
     assert (tmp_path / "log").read_text() == "done\n"
+
+
+@pytest.mark.parametrize(("deaf", "grace_s"), [(False, 20.0), (True, 0.3)])
+def test_a_group_is_asked_first_and_killed_when_it_does_not_listen(
+    tmp_path: Path, deaf: bool, grace_s: float
+) -> None:
+    answer = "signal.SIG_IGN" if deaf else "lambda *_: sys.exit(143)"
+    ref = start(
+        tmp_path,
+        f"import signal, sys, time\nsignal.signal(signal.SIGTERM, {answer})\n"
+        "print('ready', flush=True); time.sleep(60)",
+    )
+    until(lambda: (tmp_path / "log").read_text().strip())
+    begun = time.monotonic()
+    assert process.end_group(ref, grace_s)
+    took = time.monotonic() - begun
+    assert not process.is_alive(ref)
+    assert took >= grace_s if deaf else took < grace_s / 2
+    assert not process.end_group(ref, grace_s), "nothing is left of it"

@@ -192,12 +192,12 @@ def test_a_job_whose_node_dies_is_lost_and_can_be_done_again(follow, head, folde
         assert job.end() == 70
         assert "was lost" in job.output
     finally:
-        end_group(node)
+        process.end_group(node, grace_s=0.0)
     node = start_node(head, folder)
     try:
         assert follow(*command, options=options).end() == 0
     finally:
-        end_group(node)
+        process.end_group(node, grace_s=0.0)
 
 
 def start_node(head: RayHead, folder: Path) -> process.ProcessRef:
@@ -217,12 +217,6 @@ def start_node(head: RayHead, folder: Path) -> process.ProcessRef:
         exit_file=log.with_suffix(".exit"),
         register=lambda _: None,
     )
-
-
-def end_group(ref: process.ProcessRef) -> None:
-    process.send(ref, signal.SIGKILL)
-    until(lambda: not process.is_alive(ref), "the end of the node")
-    process.reap(ref)
 
 
 def test_a_round_of_training_on_ray_ends_as_it_does_without(follow, tmp_path):

@@ -18,6 +18,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
 from intraskill_web.experiments.services import start_round, stop_round
 from jobs import park, process, queue, reconcile
+from jobs.invoke import exit_file
 from jobs.runner import _Run, run_attempt
 from jobs.transitions import State
 
@@ -38,7 +39,7 @@ def running(attempt: Attempt) -> Iterator[tuple[Attempt, process.ProcessRef]]:
     Attempt.objects.update(host=settings.INTRASKILL_HOST_NAME)
     run = _Run.of(attempt, attempt.job_id)
     assert run._begin()
-    ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
+    ref = run._start(run.commands[0], exit_file(run.attempt, run.commands[0]))
     assert ref is not None
     with_dead_watcher(attempt)
     attempt.refresh_from_db()

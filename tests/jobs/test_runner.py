@@ -13,6 +13,7 @@ import pytest
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.services import resume_round, start_round, stop_round
 from jobs import mirror, process, watch
+from jobs.invoke import exit_file
 from jobs.runner import _Run, run_attempt
 from jobs.transitions import RoundState, State
 
@@ -231,8 +232,8 @@ def test_a_new_watcher_adopts_the_running_process(
     attempt = Attempt.objects.get(pk=attempt_id)
     run = _Run.of(attempt, job_id)
     assert run._begin()
-    exit_file = run._exit_file(run.commands[0])
-    ref = run._start(run.commands[0], exit_file)
+    ends = exit_file(run.attempt, run.commands[0])
+    ref = run._start(run.commands[0], ends)
     assert ref is not None and process.is_alive(ref)
     assert run_attempt(attempt_id, job_id) == State.SUCCEEDED
     attempt.refresh_from_db()
@@ -260,9 +261,9 @@ def test_a_command_that_ended_while_nobody_watched_counts(
     attempt = Attempt.objects.get(pk=attempt_id)
     run = _Run.of(attempt, job_id)
     assert run._begin()
-    ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
+    ref = run._start(run.commands[0], exit_file(run.attempt, run.commands[0]))
     assert ref is not None
-    until_file(run._exit_file(run.commands[0]))
+    until_file(exit_file(run.attempt, run.commands[0]))
     until = time.monotonic() + 20
     while process.is_alive(ref):
         assert time.monotonic() < until

@@ -20,6 +20,7 @@ from intraskill_web.experiments.planning import pin_host
 from intraskill_web.experiments.services import start_round, stop_round
 from intraskill_web.monitoring.signals.evaluate import evaluate
 from jobs import fence, process, queue, reconcile, silence, watch
+from jobs.invoke import exit_file
 from jobs.models import Host
 from jobs.runner import _Run, run_attempt
 from jobs.transitions import State
@@ -69,14 +70,14 @@ def there(
     run = _Run.of(attempt, attempt.job_id)
     assert watch.adopt(attempt, attempt.job_id, worker="w", pid=2**22 - 1, host=THERE)
     assert run._begin()
-    ref = run._start(run.commands[0], run._exit_file(run.commands[0]))
+    ref = run._start(run.commands[0], exit_file(run.attempt, run.commands[0]))
     assert ref is not None
     settings.INTRASKILL_HOST_NAME = HERE
     register(HERE)
     queue.withdraw(attempt.job_id)
     attempt.refresh_from_db()
     yield attempt, ref
-    fence.end_group(ref, grace_s=0.0)
+    process.end_group(ref, grace_s=0.0)
 
 
 def passes(clock: Clock, seconds: float, act: Callable[[], object] = lambda: None) -> None:
@@ -221,7 +222,7 @@ def test_a_watcher_that_returns_ends_its_process_group(
     settings.INTRASKILL_HOST_NAME = THERE
     run = _Run.of(attempt, attempt.job_id)
     with pytest.raises(watch.Superseded):
-        run.watch.follow(ref, run._exit_file(run.commands[0]))
+        run.watch.follow(ref, exit_file(run.attempt, run.commands[0]))
     assert not process.is_alive(ref)
     following = Attempt.objects.get(stage=attempt.stage, number=2)
     assert following.state == State.QUEUED, "what took its place is untouched"
@@ -297,7 +298,7 @@ def test_a_watcher_that_is_cut_off_ends_its_work_before_others_take_it(
     settings.INTRASKILL_HOST_NAME = THERE
     run = _Run.of(attempt, attempt.job_id)
     cut_off(monkeypatch, after=0.1)
-    run.watch.follow(ref, run._exit_file(run.commands[0]))
+    run.watch.follow(ref, exit_file(run.attempt, run.commands[0]))
     assert not process.is_alive(ref)
 
 
