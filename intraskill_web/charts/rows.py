@@ -60,17 +60,14 @@ def forest_axis(scale: ForestScale) -> Markup:
     """The tick labels above and below the rows."""
     levels = scale.levels()
     places = decimals(levels)
-    texts = [
-        tag(
-            "text",
-            "0" if v == 0 else signed(v, places),
-            x=percent(scale.at(v)),
-            y=14,
-            text_anchor="middle",
-        )
-        for v in levels
-    ]
+    texts = [_tick("0" if v == 0 else signed(v, places), scale.at(v)) for v in levels]
     return tag("svg", *texts, class_="fx", height=20, aria_hidden="true")
+
+
+def _tick(text: str, at: float) -> Markup:
+    """A label in the middle under its place, at the borders within the drawing."""
+    x, anchor = (100.0, "end") if at > 95 else (0.0, "start") if at < 5 else (at, "middle")
+    return tag("text", text, x=percent(x), y=14, text_anchor=anchor)
 
 
 def forest_row(

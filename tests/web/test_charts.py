@@ -23,6 +23,7 @@ from intraskill_web.charts.panel import (
 )
 from intraskill_web.charts.rows import (
     ForestScale,
+    forest_axis,
     forest_row,
     inclusion_row,
     signed,
@@ -207,6 +208,16 @@ def test_each_status_has_a_shape_of_its_own() -> None:
         status_shape(s) for s in ("selected", "retired", "non_positive", "rewrite_loser", "held")
     ]
     assert len(set(shapes)) == 5
+
+
+@pytest.mark.parametrize("end", [0.0942, 0.2, 0.5, 3.0])
+def test_the_labels_of_a_forest_axis_end_where_the_drawing_does(end: float) -> None:
+    scale = ForestScale.holding([end])
+    drawn = ElementTree.fromstring(str(forest_axis(scale)))
+    for text in drawn.iter("text"):
+        at, anchor = float(text.get("x", "").rstrip("%")), text.get("text-anchor")
+        assert 5 <= at <= 95 if anchor == "middle" else (at, anchor) in [(0, "start"), (100, "end")]
+    assert [text.text for text in drawn.iter("text")].count("0") == 1
 
 
 def test_a_forest_row_draws_whiskers_only_with_an_interval() -> None:
