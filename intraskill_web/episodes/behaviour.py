@@ -16,11 +16,11 @@ from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
 from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS
-from intraskill_web.episodes.search import hit_in
 from trainer.analysis.behaviour import METRICS
 
 MOST = 20_000  # episodes of one page, the newest
@@ -122,7 +122,8 @@ def _rows(
 def _holding(filter_: EpisodeFilter) -> list[int]:
     """The newest candidates that hold the words; a page reads a thousand at most."""
     rows = filter_.apply(LISTED).order_by("-pk")[:1000]
-    return [row.pk for row in rows if hit_in(row, filter_.words) is not None]
+    with Glance(filter_.words) as glance:
+        return [row.pk for row in rows if glance.hit(row) is not None]
 
 
 def _list(filter_: EpisodeFilter, **more: str) -> str:

@@ -82,13 +82,31 @@ def append(frames: Sequence[bytes]) -> list[Place]:
     return places
 
 
+class Packs:
+    """Packs that stay open while many bodies are read."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}
+
+    def __enter__(self) -> Packs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def read(self, place: Place) -> bytes:
+        """The body at ``place``. Raises OSError when it is gone or damaged."""
+        pack, at, size = place
+        if pack not in self._open:
+            self._open[pack] = os.open(pack_file(pack), os.O_RDONLY)
+        frame = os.pread(self._open[pack], size, at)
+        if len(frame) != size:
+            raise OSError(f"{pack_name(pack)} ends before byte {at + size}")
+        return decompress(frame)
+
+
 def read(place: Place) -> bytes:
     """The body at ``place``. Raises OSError when it is gone or damaged."""
-    handle = os.open(f"{settings.INTRASKILL_HOME}/episodes/{pack_name(place.pack)}", os.O_RDONLY)
-    try:
-        frame = os.pread(handle, place.size, place.at)
-    finally:
-        os.close(handle)
-    if len(frame) != place.size:
-        raise OSError(f"{pack_file(place.pack).name} ends before byte {place.at + place.size}")
-    return decompress(frame)
+    with Packs() as packs:
+        return packs.read(place)

@@ -7,17 +7,15 @@ Left out on purpose: the system prompt and the texts of chunks, which thousands 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from intraskill_web.episodes.shop_pages import mapping, sequence
 
 MAX_TAG = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
+class Saying(NamedTuple):
     """A text and who said it: task, persona, thinking, agent, call, shop or error."""
 
     turn: int  # 0: before the first turn
@@ -27,46 +25,56 @@ class Saying:
 
 def sayings(trace: Mapping[str, Any]) -> Iterator[Saying]:
     """Every text of ``trace`` in order, none twice."""
-    reset = mapping(trace.get("reset"))
-    yield Saying(0, "id", _text(trace.get("episode_id")))
+    steps = [step for step in sequence(trace.get("steps")) if isinstance(step, Mapping)]
+    yield from said_before(trace.get("episode_id"), trace.get("reset"))
+    for place, step in enumerate(steps):
+        rest = [*steps[place + 1 : place + 2], trace.get("final")]
+        yield from said_in(place + 1, step, lambda rest=rest: rest[0])  # type: ignore[misc]
+    yield from said_after(len(steps), trace.get("error"))
+
+
+def said_before(episode_id: object, reset: object) -> Iterator[Saying]:
+    """The texts before the first turn."""
+    reset = mapping(reset)
+    yield Saying(0, "id", _text(episode_id))
     yield Saying(0, "task", _text(reset.get("task_instruction")))
     persona = reset.get("user_persona")
     if persona:
         yield Saying(0, "persona", _flat(persona))
-    steps = [step for step in sequence(trace.get("steps")) if isinstance(step, Mapping)]
-    for index, step in enumerate(steps):
-        yield from _turn(index + 1, step, _after(trace, steps, index))
-    error = mapping(trace.get("error"))
-    if error:
-        yield Saying(len(steps), "error", f"{_text(error.get('type'))}: {error.get('message')}")
 
 
-def _turn(number: int, step: Mapping[str, Any], after: object) -> Iterator[Saying]:
+def said_in(
+    turn: int, step: Mapping[str, Any], following: Callable[[], object]
+) -> Iterator[Saying]:
+    """The texts of a turn. ``following`` is asked for what came next: a step, or the end."""
     model = mapping(step.get("model"))
     thought, content = _text(model.get("reasoning")), _text(model.get("content"))
     if thought:
-        yield Saying(number, "thinking", thought)
+        yield Saying(turn, "thinking", thought)
     if content:
-        yield Saying(number, "agent", content)
+        yield Saying(turn, "agent", content)
     for call in map(mapping, sequence(model.get("tool_calls"))):
-        yield Saying(number, "call", f"{_text(call.get('name'))} {_flat(call.get('arguments'))}")
-    if after:
-        yield Saying(number, "shop", _text(after))
+        yield Saying(turn, "call", f"{_text(call.get('name'))} {_flat(call.get('arguments'))}")
+    if after := _after(step, following):
+        yield Saying(turn, "shop", _text(after))
 
 
-def _after(trace: Mapping[str, Any], steps: list[Mapping[str, Any]], index: int) -> object:
+def said_after(turns: int, error: object) -> Iterator[Saying]:
+    """The text of a technical failure."""
+    raised = mapping(error)
+    if raised:
+        said = ": ".join(filter(None, map(_text, (raised.get("type"), raised.get("message")))))
+        yield Saying(turns, "error", said)
+
+
+def _after(step: Mapping[str, Any], following: Callable[[], object]) -> object:
     """The text that answered a step: feedback, its page, or what the next step began with."""
-    step = steps[index]
     if step.get("protocol_error") or mapping(step.get("model")).get("protocol_error"):
         feedback = step.get("protocol_feedback")
         if feedback is not None:
             return feedback
     page = mapping(step.get("environment")).get("observation")
-    if page is not None:
-        return page
-    if index + 1 < len(steps):
-        return steps[index + 1].get("observation")
-    return mapping(trace.get("final")).get("observation")
+    return mapping(following()).get("observation") if page is None else page
 
 
 def persona_tags(trace: Mapping[str, Any]) -> list[str]:

@@ -21,11 +21,11 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core.twin import Encoder, safe_cell
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.list_data import columns, episode_data
 from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
-from intraskill_web.episodes.search import hit_in
 
 PIECE = 1000
 BLOCK = 2**20
@@ -56,13 +56,14 @@ def _pieces(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any
     """The rows of the list as data, some at a time, in its order."""
     words = filter_.words
     key: Key | None = None
-    while True:
-        piece = take(filter_, LISTED, order, key, wanted=PIECE)
-        held = [row for row in piece if hit_in(row, words) is not None] if words else piece
-        yield list(episode_data(held))
-        if len(piece) < PIECE:
-            return
-        key = order.key(piece[-1])
+    with Glance(words) as glance:
+        while True:
+            piece = take(filter_, LISTED, order, key, wanted=PIECE)
+            held = [row for row in piece if glance.hit(row) is not None] if words else piece
+            yield list(episode_data(held))
+            if len(piece) < PIECE:
+                return
+            key = order.key(piece[-1])
 
 
 def _csv(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:

@@ -26,15 +26,7 @@ def episode_data(rows: Iterable[Listed]) -> Iterator[dict[str, Any]]:
 
 def hit_data(hit: Hit | None) -> dict[str, Any] | None:
     """Where the words were found, for JSON."""
-    if hit is None:
-        return None
-    return {
-        "turn": hit.turn,
-        "role": hit.role,
-        "before": hit.before,
-        "match": hit.match,
-        "after": hit.after,
-    }
+    return None if hit is None else hit._asdict()
 
 
 def columns() -> list[str]:

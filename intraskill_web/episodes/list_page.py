@@ -109,11 +109,14 @@ class EpisodeList:
             "older": str(self.page.older) if self.page.older else None,
             "newer": str(self.page.newer) if self.page.newer else None,
             "stopped": self.page.stopped,
-            "results": [
-                row | {"hit": hit_data(self.page.hits.get(row["id"]))}
-                for row in episode_data(self.page.rows)
-            ],
+            "results": self._results(),
         }
+
+    def _results(self) -> list[dict[str, Any]]:
+        results = list(episode_data(self.page.rows))
+        for row in results:
+            row["hit"] = hit_data(self.page.hits.get(row["id"]))
+        return results
 
     def table(self) -> Table:
         """The page as a table for CSV."""

@@ -6,12 +6,12 @@ of them all, to be filtered as any other.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
-from django.db.models.expressions import RawSQL
+import orjson
+from django.db.models import Expression, QuerySet, TextField
 from django.db.models.query import ValuesListIterable
 
 from intraskill_web.core.prepared import Prepared
@@ -65,38 +65,65 @@ class Listed(NamedTuple):
 
 
 COLUMNS = Listed._fields[:-2]
-MOST_ID = 2**63 - 1
-YES_NO = tuple(Listed._fields.index(name) for name in ("success", "scored", "admitted"))
+NUMBERS = tuple(Listed._fields.index(name) for name in ("success", "scored", "admitted"))
 SKILLS = Listed._fields.index("skill_ids")
+MOST_ID = 2**63 - 1
+
+
+def _of(row: Sequence[Any]) -> Listed:
+    """A row as any driver gives it: lists are JSON, and SQLite's booleans are numbers."""
+    values = list(row)
+    values[SKILLS] = orjson.loads(values[SKILLS])
+    for place in NUMBERS:
+        if values[place] is not None:
+            values[place] = bool(values[place])
+    return Listed._make(values)
+
+
+class _Columns(Expression):
+    """All columns in one expression, because Django compiles each of many at a cost.
+
+    Names are found by key and not by a join, in which a database might see another way to go.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(output_field=TextField())
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
+        return SELECTED, []
+
+
+def _selected() -> str:
+    own, ids = Episode._meta.db_table, ("experiment_id", "round_id")
+    columns = [f"{own}.{name}" for name in COLUMNS]
+    for model, key, name in ((Experiment, ids[0], "name"), (Round, ids[1], "number")):
+        table = model._meta.db_table
+        columns.append(f"(SELECT found.{name} FROM {table} found WHERE found.id = {own}.{key})")
+    return ", ".join(columns)
 
 
 class _Tuples(ValuesListIterable):  # type: ignore[type-arg]
+    """Rows past Django's converters, which are called for each value."""
+
     def __iter__(self) -> Iterator[Listed]:
-        return map(Listed._make, super().__iter__())
+        compiler = self.queryset.query.get_compiler(self.queryset.db)
+        chunks = compiler.execute_sql(chunked_fetch=self.chunked_fetch, chunk_size=self.chunk_size)
+        return map(_of, chain.from_iterable(chunks))
 
 
 def _listed() -> QuerySet[Episode, Listed]:
-    """Names by key and not by a join, in which a database might see another way to go."""
-    own = Episode._meta.db_table
-    name = f"SELECT name FROM {Experiment._meta.db_table} e WHERE e.id = {own}.experiment_id"
-    number = f"SELECT number FROM {Round._meta.db_table} r WHERE r.id = {own}.round_id"
-    rows: Any = Episode.objects.values_list(*COLUMNS, RawSQL(name, ()), RawSQL(number, ()))
+    rows: Any = Episode.objects.values_list(_Columns())
     rows._iterable_class = _Tuples
     found: QuerySet[Episode, Listed] = rows
     return found
 
 
+SELECTED = _selected()
 LISTED = _listed()
 ONE = Prepared(lambda pk: LISTED.filter(pk=pk), {"pk": int})
 
 
 def listed(pk: int) -> Listed | None:
     """The episode of that id, or None. One query, prepared."""
-    row: Sequence[Any] | None = ONE.row(pk=pk) if pk <= MOST_ID else None
-    if row is None:
-        return None
-    values = list(row)
-    values[SKILLS] = json.loads(values[SKILLS])
-    for place in YES_NO:  # SQLite has numbers
-        values[place] = None if values[place] is None else bool(values[place])
-    return Listed._make(values)
+    row = ONE.row(pk=pk) if pk <= MOST_ID else None
+    return None if row is None else _of(row)

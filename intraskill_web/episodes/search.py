@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from intraskill_web.episodes.candidates import take
-from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.order import Key, Order
-from intraskill_web.episodes.traces import read_body, trace_of
-from intraskill_web.episodes.words import Hit, Words
-from trainer.errors import InputError
+from intraskill_web.episodes.words import Hit
 
 SECONDS = 1.5  # of one page, at most
 FIRST_BATCH = 64
@@ -50,31 +48,21 @@ def search(
     found = Found()
     try:
         first = wanted if words.certain else max(wanted, FIRST_BATCH)
-        for episode in _batches(filter_, order, key, back, end=end, size=first):
-            hit = hit_in(episode, words)
-            if hit is not None:
-                found.rows.append(episode)
-                found.hits[episode.pk] = hit
-                if len(found.rows) >= wanted:
+        with Glance(words) as glance:
+            for episode in _batches(filter_, order, key, back, end=end, size=first):
+                hit = glance.hit(episode)
+                if hit is not None:
+                    found.rows.append(episode)
+                    found.hits[episode.pk] = hit
+                    if len(found.rows) >= wanted:
+                        return found
+                key = order.key(episode)
+                if time.monotonic() > end:
+                    found.stopped = key
                     return found
-            key = order.key(episode)
-            if time.monotonic() > end:
-                found.stopped = key
-                return found
     except TooSlow:
         found.stopped = key or Key(2**62)
     return found
-
-
-def hit_in(episode: Listed, words: Words) -> Hit | None:
-    """Where the episode holds the words; None when it does not or its trace is gone."""
-    try:
-        body = read_body(episode)
-        if not (words.certain or words.may_be_in(body)):
-            return None
-        return words.hit(sayings(trace_of(episode, body)))
-    except InputError:
-        return None
 
 
 def _batches(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,13 @@ def too_deep(trace: object) -> bool:
     return False
 
 
-def read_body(episode: Episode | Listed) -> bytes:
-    """The bytes of the trace. Raises InputError."""
+def read_body(
+    episode: Episode | Listed, read: Callable[[bodies.Place], bytes] = bodies.read
+) -> bytes:
+    """The bytes of the trace, of a pack by ``read``. Raises InputError."""
     if episode.pack is not None:
         try:
-            return bodies.read(bodies.Place(episode.pack, episode.body_at, episode.body_size))
+            return read(bodies.Place(episode.pack, episode.body_at, episode.body_size))
         except OSError:
             pass  # the packs are copies; the file still has it
     run = episode.experiment
