@@ -59,7 +59,8 @@ def counted_rows(rows: Iterable[Listed]) -> Counted:
 
 def counted(filter_: EpisodeFilter) -> Counted:
     """The facets of the newest FACET_LIMIT that match and, where there are more, the count."""
-    certain = not filter_.words or filter_.words.certain
+    words = filter_.words
+    certain = not words or words.certain
     if filter_.errors:
         return Counted(0, capped=False, facets={})
     columns = Episode.objects.values_list(*FACETS.values())
@@ -69,6 +70,8 @@ def counted(filter_: EpisodeFilter) -> Counted:
             count = len(values)
             if count == FACET_LIMIT:
                 count = filter_.apply(Episode.objects.all()).order_by()[: COUNT_LIMIT + 1].count()
+            if words and certain:  # bodies beyond the index are counted for every word
+                certain = not filter_.beyond_index(Episode.objects.all()).order_by()[:1].exists()
     except TooSlow:
         return Counted(0, capped=True, facets={}, certain=certain, known=False)
     return Counted(

@@ -15,6 +15,7 @@ from django.db.models.functions import Cast
 from django.http import QueryDict
 
 from intraskill_web.episodes import postings  # noqa: F401 registers its lookup
+from intraskill_web.episodes.grams import TOO_BIG
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS, FilterError
 from intraskill_web.episodes.terms import Terms
@@ -72,11 +73,12 @@ class EpisodeFilter:
         for key, value in wanted.items():
             rows = rows.filter(PARAMETERS[key].parse(value, walk=walk))
         asked = self.terms(leave_out=leave_out)
-        if not (terms and asked):
-            return rows
-        if connection.vendor == "postgresql":
-            return rows.filter(pk__has_postings=asked)
-        return rows.filter(search__terms__has_terms=asked)
+        return _having(rows, asked) if terms and asked else rows
+
+    def beyond_index(self, rows: QuerySet[Episode, Any]) -> QuerySet[Episode, Any]:
+        """Those of ``rows`` that match but for the text, and are too large to be indexed by it."""
+        asked = Terms(marks=(TOO_BIG, *self.terms().marks))
+        return _having(self.apply(rows, terms=False), asked)
 
     def terms(self, *, leave_out: str = "") -> Terms:
         """One question to the index: FTS5 answers no second one in the same statement."""
@@ -109,3 +111,9 @@ class EpisodeFilter:
         for key, value in self.values.items():
             parameter = PARAMETERS[key]
             yield Chip(key, str(parameter.name), parameter.show(value), self.query(drop=key))
+
+
+def _having(rows: QuerySet[Episode, Any], asked: Terms) -> QuerySet[Episode, Any]:
+    if connection.vendor == "postgresql":
+        return rows.filter(pk__has_postings=asked)
+    return rows.filter(search__terms__has_terms=asked)

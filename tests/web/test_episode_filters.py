@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
+from intraskill_web.episodes.list_data import LIST_FIELDS
 from intraskill_web.episodes.listing import PAGE
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS
@@ -160,3 +163,40 @@ def test_parameters_have_names_and_their_words_are_known() -> None:
         assert str(parameter.name)
         for value in parameter.words or {}:
             parameter.parse(value)
+
+
+def test_rows_of_the_list_are_those_of_the_database_in_their_kinds(
+    made: Made, viewer_client: Client
+) -> None:
+    shown = {
+        row["id"]: row for row in viewer_client.get("/episodes/?format=json").json()["results"]
+    }
+    assert len(shown) > 10
+    seen: dict[str, set[type]] = {}
+    for episode in Episode.objects.select_related("experiment", "round").filter(pk__in=shown):
+        row = shown[episode.pk]
+        alone = viewer_client.get(f"/episodes/{episode.pk}/?format=json").json()
+        for name in LIST_FIELDS:
+            assert row[name] == alone[name] == getattr(episode, name)
+            assert type(row[name]) is type(alone[name]) is type(getattr(episode, name)), name
+            seen.setdefault(name, set()).add(type(row[name]))
+        assert row["experiment"] == alone["experiment"] == episode.experiment.name
+        assert row["round"] == alone["round"] == (episode.round.number if episode.round else None)
+        assert row["url"] == alone["url"] == f"/episodes/{episode.pk}/"
+    assert bool in seen["success"] and bool in seen["scored"] and list in seen["skill_ids"]
+
+
+def test_lists_and_episodes_as_data_ask_for_session_user_and_rows(
+    made: Made, viewer_client: Client, django_assert_num_queries: Any
+) -> None:
+    pk = Episode.objects.latest("pk").pk
+    goal = 1  # whether the reader may see it
+    for address, n in (("/episodes/?", 3), (f"/episodes/{pk}/?", 3 + goal)):
+        viewer_client.get(f"{address}format=json")
+        with django_assert_num_queries(n):
+            assert viewer_client.get(f"{address}format=json").status_code == 200
+
+
+def test_an_episode_that_never_was_is_not_found(made: Made, viewer_client: Client) -> None:
+    for pk in (0, 2**31, 2**63 - 1, 2**63, 10**30):
+        assert viewer_client.get(f"/episodes/{pk}/?format=json").status_code == 404
