@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.models import Permission
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE, SEE_GOAL
 
 
@@ -29,13 +30,18 @@ def _holds(user: Any, permission: str, remembered: str) -> bool:
     known = getattr(user, remembered, None)
     if known is None:
         app, codename = permission.split(".")
-        known = (
-            Permission.objects.filter(content_type__app_label=app, codename=codename)
-            .filter(Q(group__user=user) | Q(user=user))
-            .exists()
-        )
+        known = HELD.row(user_id=user.pk, app=app, codename=codename) is not None
         setattr(user, remembered, known)
     return bool(known)
+
+
+def _held(user_id: int, app: str, codename: str) -> QuerySet[Permission, Any]:
+    rights = Permission.objects.filter(content_type__app_label=app, codename=codename)
+    mine = rights.filter(Q(group__user=user_id) | Q(user=user_id))
+    return mine.order_by().values_list("pk")[:1]
+
+
+HELD = Prepared(_held, {"user_id": int, "app": str, "codename": str})
 
 
 def role(user: Any) -> str:
