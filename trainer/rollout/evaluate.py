@@ -24,7 +24,7 @@ from trainer.rollout.conversation import conversation_builder
 from trainer.rollout.driver import BATCH_SIZE, provenance_of, run_episodes
 from trainer.rollout.live import BATCH, FOLDER, LiveFile, forget
 from trainer.rollout.policy import Policy
-from trainer.rollout.providers import SkillAssignment
+from trainer.rollout.providers import SkillAssignment, arm_of
 from trainer.rollout.recorded import RecordedTraces
 from trainer.rollout.summary import summarise
 from trainer.rollout.types import EpisodeJob, EpisodeRequest, EpisodeResult
@@ -148,6 +148,9 @@ class Evaluation:
         total = len(self.plan.jobs)
         if tally is None:
             tally = Progress(folder / "progress.json", unit="episode", total=total)
+        plan = self.plan.document
+        what = f"{arm_of(plan['skills'])} on {plan['task_split']['name']}"
+        what += f" ({folder.parent.name}/{folder.name})"
         pending: Sequence[EpisodeJob] = self.plan.jobs
         for attempt in range(1, self.execution.attempts + 1):
             failed: list[EpisodeJob] = []
@@ -156,7 +159,8 @@ class Evaluation:
                 missed = [job for job, whole in zip(batch, complete, strict=True) if not whole]
                 failed += missed
                 settled += len(batch) - len(missed)
-                tally.update(settled, f"attempt {attempt}: {len(failed)} failed" * bool(failed))
+                missing = f", attempt {attempt}: {len(failed)} failed" * bool(failed)
+                tally.update(settled, what + missing)
             pending = failed
             if not pending:
                 break

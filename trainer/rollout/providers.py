@@ -33,6 +33,12 @@ class SkillAssignment(Protocol):
         ...
 
 
+def arm_of(identity: Mapping[str, Any]) -> str:
+    """The arm that ``plan.skills`` makes, in a word for logs."""
+    words = {"none": "bare", "assigned_json_skillbank": "masked"}
+    return words.get(str(identity.get("provider")), "full skill")
+
+
 class NoSkills:
     """The bare arm."""
 

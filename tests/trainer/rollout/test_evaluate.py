@@ -83,6 +83,22 @@ def test_a_run_writes_manifest_traces_and_summary(mini: World, tmp_path: Path) -
     assert read_json(tmp_path / "progress.json")["done"] == 10
 
 
+def test_the_log_says_of_which_evaluation_it_counts_the_episodes(
+    mini: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="trainer.progress")
+    for arm, skills in (("bare", NoSkills()), ("full", BankSkills(BANK))):
+        evaluation(mini, skills=skills).run(tmp_path / "validate" / arm)
+    ends = [text for text in caplog.messages if text.startswith("episode 10 of 10")]
+    assert ends == [
+        "episode 10 of 10; bare on val (validate/bare)",
+        "episode 10 of 10; full skill on val (validate/full)",
+    ]
+    assert read_json(tmp_path / "validate" / "full" / "progress.json")["message"] == (
+        "full skill on val (validate/full)"
+    )
+
+
 def test_facts_of_execution_are_no_part_of_the_plans_identity(mini: World) -> None:
     one = evaluation(mini, batch_size=4, facts={"threads": 1})
     two = evaluation(mini, batch_size=9, facts={"threads": 2}, record_tokens=True)
