@@ -4,7 +4,7 @@ CSV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.db.models import Count, Prefetch, prefetch_related_objects
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from intraskill_web.core.tables import Column, Table
+from intraskill_web.core.tables import Table
 from intraskill_web.experiments.actions import Button, buttons
 from intraskill_web.experiments.checkpoints import (
     checkpoint_chart,
@@ -20,6 +20,7 @@ from intraskill_web.experiments.checkpoints import (
     checkpoint_table,
 )
 from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.experiments.round_rows import RoundRow, round_rows, rounds_table
 from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.survival import survival, survival_table
 from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment
@@ -30,19 +31,6 @@ from jobs.transitions import ACTIVE
 
 MOST_ROWS = 12  # of the newest rounds on the page; all of them are one click away
 MOST_COLUMNS = 8  # of the newest gates in the matrix
-
-
-@dataclass(frozen=True, slots=True)
-class RoundRow:
-    """One line of the table of rounds."""
-
-    round: Round
-    bank: str
-    gate: GateRun | None
-    scores: Mapping[str, CheckpointScore]
-    stage: str
-    percent: int | None
-    shown: str  # its state: what waits for its turn does not run
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +70,8 @@ def build(
     """The page; unless ``whole``, tables hold the newest rounds only, however long it has run.
 
     ``line`` is that in which the experiment waits; None when it does not.
-    Eight queries: rounds, their number, stages, scores, versions, gates, contributions, pace.
+    Nine queries: rounds, their number, stages, attempts, scores, versions, gates, contributions,
+    pace.
     """
     rounds = _rounds(experiment, whole)
     scores = list(CheckpointScore.objects.filter(experiment=experiment).select_related("round"))
@@ -148,69 +137,6 @@ def _rounds(experiment: Experiment, whole: bool) -> list[Round]:
     for round_ in rounds:
         round_.experiment = experiment
     return rounds
-
-
-def round_rows(
-    rounds: Sequence[Round],
-    versions: Sequence[SkillVersion],
-    gates: Sequence[GateRun],
-    scores: Sequence[CheckpointScore],
-) -> list[RoundRow]:
-    """One line a round: bank before and after, gate, scores of its checkpoint, where it is."""
-    sizes = {version.number: version.size for version in versions}  # type: ignore[attr-defined]
-    by_round = {gate.round_id: gate for gate in gates}
-    measured: dict[int, dict[str, CheckpointScore]] = {}
-    for score in scores:
-        if score.split == "val" and score.step:
-            measured.setdefault(score.round_id, {})[score.arm] = score
-    rows = []
-    for item in rounds:
-        stages: list[Stage] = list(item.stages.all())
-        working = next((s for s in stages if s.state in ACTIVE), None)
-        own = measured.get(item.pk, {})
-        before, after = sizes.get(item.number), sizes.get(item.number + 1)
-        bank = "" if before is None else str(before) if after is None else f"{before} → {after}"
-        rows.append(
-            RoundRow(
-                round=item,
-                bank=bank,
-                gate=by_round.get(item.pk),
-                scores=own,
-                stage=working.kind if working else "",
-                percent=working.percent if working else None,
-                shown=shown_state(item.state, working.state if working else None),
-            )
-        )
-    return rows
-
-
-def rounds_table(rows: Sequence[RoundRow]) -> Table:
-    """The rounds as data."""
-    columns = [
-        Column("round", _("Round"), "count"),
-        Column("state", _("State")),
-        Column("bank", _("Bank")),
-        Column("bare", _("Bare success"), "rate"),
-        Column("full", _("Full-skill success"), "rate"),
-        Column("delta", _("Masked − bare reward"), "effect"),
-        Column("seconds", _("Time"), "seconds"),
-    ]
-    return Table(
-        "rounds",
-        columns,
-        [
-            {
-                "round": row.round.number,
-                "state": row.round.state,
-                "bank": row.bank,
-                "bare": row.scores["bare"].success if "bare" in row.scores else None,
-                "full": row.scores["full"].success if "full" in row.scores else None,
-                "delta": row.gate.delta_mean if row.gate else None,
-                "seconds": row.round.seconds,
-            }
-            for row in rows
-        ],
-    )
 
 
 def settings_of(config: Mapping[str, Any]) -> list[tuple[str, str]]:

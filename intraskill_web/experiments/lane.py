@@ -13,6 +13,7 @@ from intraskill_web.core import formats
 from intraskill_web.core.labels import UNITS, stage_label, word
 from intraskill_web.experiments.models import Attempt, Round, Stage
 from intraskill_web.experiments.time_left import left_of_stage
+from intraskill_web.experiments.took import Took, took
 from jobs.transitions import ACTIVE, DONE
 
 
@@ -27,6 +28,7 @@ class LaneStage:
     count: str = ""
     lines: list[str] = field(default_factory=list)
     needs: str = ""
+    took: Took | None = None
 
     @property
     def left(self) -> float | None:
@@ -35,17 +37,20 @@ class LaneStage:
 
 
 def lane(
-    round_: Round, stages: Sequence[Stage], latest: Mapping[int, Attempt], config: Mapping[str, Any]
+    round_: Round, stages: Sequence[Stage], attempts: Sequence[Attempt], config: Mapping[str, Any]
 ) -> list[LaneStage]:
-    """The six boxes; ``latest`` is each stage's newest attempt by stage id."""
-    return [_box(round_, stage, stages, latest.get(stage.pk), config) for stage in stages]
+    """The six boxes; ``attempts`` are those of all stages."""
+    own: dict[int, list[Attempt]] = {stage.pk: [] for stage in stages}
+    for attempt in sorted(attempts, key=lambda attempt: attempt.number):
+        own[attempt.stage_id].append(attempt)
+    return [_box(round_, stage, stages, own[stage.pk], config) for stage in stages]
 
 
 def _box(
     round_: Round,
     stage: Stage,
     stages: Sequence[Stage],
-    attempt: Attempt | None,
+    attempts: Sequence[Attempt],
     config: Mapping[str, Any],
 ) -> LaneStage:
     if stage.state in DONE:
@@ -68,7 +73,14 @@ def _box(
     if css == "wait" and before is not None and before.state not in DONE:
         needs = _("needs %(stage)s") % {"stage": stage_label(before.kind).lower()}
     return LaneStage(
-        stage, stage_label(stage.kind), css, attempt, count, plan(round_, stage, config), needs
+        stage,
+        stage_label(stage.kind),
+        css,
+        attempts[-1] if attempts else None,
+        count,
+        plan(round_, stage, config),
+        needs,
+        took(stage.started_at, stage.ended_at, attempts),
     )
 
 

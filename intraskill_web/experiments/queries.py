@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from intraskill_web.experiments.models import CheckpointScore, Experiment, Round
+from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round
+from intraskill_web.experiments.took import took
 from intraskill_web.gates.models import GateRun
 
 
@@ -64,6 +65,8 @@ def round_figures(round_: Round) -> dict[str, Any]:
     outcomes = {stage.kind: stage.outcome for stage in round_.stages.all()}
     step = outcomes.get("train", {}).get("last_step") or 0
     gate = round_.gate_runs.first()
+    attempts = Attempt.objects.filter(stage__round=round_)
+    worked = took(round_.started_at, round_.ended_at, attempts)
     return {
         "round": round_.number,
         "state": round_.state,
@@ -76,5 +79,5 @@ def round_figures(round_: Round) -> dict[str, Any]:
             "observations": gate.observations if gate else 0,
             "status": gate.status if gate else None,
         },
-        "seconds": round_.seconds,
+        "seconds": worked.worked if worked else None,
     }

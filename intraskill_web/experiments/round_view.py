@@ -21,6 +21,7 @@ from intraskill_web.experiments.round_page import (
 )
 from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.time_left import TimeLeft, left_of_round
+from intraskill_web.experiments.took import took
 from intraskill_web.experiments.waiting import Line
 from intraskill_web.gates.forest import Forest, forest
 from intraskill_web.gates.health import sound
@@ -107,7 +108,7 @@ def build(
         data, rows, state.stages, state.attempts, gate=gates.of(round_), has_next=state.has_next
     )
     signals = round_signals(facts, events_of(round_, reader))
-    boxes = lane(round_, state.stages, state.latest, round_.settings)
+    boxes = lane(round_, state.stages, state.attempts, round_.settings)
     made = [] if state.has_next else buttons(
         round_.experiment, round_, state.stages, may_operate=operate
     )  # fmt: skip
@@ -122,6 +123,7 @@ def build(
         "active": state.active is not None,
         "active_stage": state.active,
         "shown": shown_state(round_.state, state.active.state if state.active else None),
+        "took": took(round_.started_at, round_.ended_at, state.attempts),
         "waits_for": line.of_stage(state.active) if line else "",
         "boxes": boxes,
         "buttons": made,

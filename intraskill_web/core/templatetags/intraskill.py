@@ -21,6 +21,7 @@ from intraskill_web.charts import rows
 from intraskill_web.core import access, formats
 from intraskill_web.core.definitions import definitions
 from intraskill_web.core.labels import CHANGES, OPERATIONS, chunk_status, state_label, word
+from intraskill_web.experiments.took import Took
 
 register = template.Library()
 
@@ -134,6 +135,15 @@ def elapsed(start: datetime | None, end: datetime | None) -> SafeString | str:
     if end is not None:
         return text
     return format_html('<time data-since datetime="{}">{}</time>', start.isoformat(), text)
+
+
+@register.simple_tag
+def took(value: Took) -> SafeString | str:
+    """How long something was worked on; the page's script keeps it true while it is."""
+    text = formats.duration(value.worked)
+    if value.since is None:
+        return text
+    return format_html('<time data-since datetime="{}">{}</time>', value.since.isoformat(), text)
 
 
 @register.simple_tag

@@ -118,11 +118,6 @@ class Round(models.Model):
         """``round-000`` and so on, in the experiment's folder."""
         return self.experiment.folder / f"round-{self.number:03d}"
 
-    @property
-    def seconds(self) -> float | None:
-        """From the start to the end, or to now."""
-        return _seconds(self.started_at, self.ended_at)
-
 
 class Stage(models.Model):
     """One of the six stages of a round; all six rows exist from the round's start."""
