@@ -139,7 +139,7 @@ class Bench:
         from django.conf import settings
 
         name = settings.SESSION_COOKIE_NAME
-        mine = ours(self.client.cookies[name].value, name)
+        mine = ours(self.client.cookies[name].value, name, self.folder)
         mine["turns_per_s"] = self.figures[f"ingest_turns_per_s_{size}"]["value"]
         mine["disk_mb"] = sum(self.figures[f"{part}_mb_{size}"]["value"] for part in PARTS)
         found = peers(self.peers_python, self.folder / "peers", size)

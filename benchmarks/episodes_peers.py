@@ -11,11 +11,8 @@ import http.client
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ import orjson
 
 from benchmarks.episodes_requests import QUESTIONS, percentile
 from benchmarks.episodes_work import episode
+from benchmarks.peer_server import served, times
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 40
@@ -60,50 +58,38 @@ def peers(python: str | None, folder: Path, count: int) -> dict[str, dict[str, A
 
 
 def _peer(python: str, name: str, traces: Path, folder: Path) -> dict[str, Any]:
-    script = ROOT / "benchmarks" / f"peer_{name}.py"
-    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "PYTHONPATH": str(ROOT)}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     done = subprocess.run(
-        [python, str(script), str(traces), str(folder / name)],
+        [python, "-m", f"benchmarks.peer_{name}", str(traces), str(folder / name)],
         stdout=subprocess.PIPE, text=True, check=True, cwd=folder, env=environment,
     )  # fmt: skip
     figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 
 
-def ours(cookie: str, cookie_name: str) -> dict[str, float]:
+def ours(cookie: str, cookie_name: str, folder: Path) -> dict[str, float]:
     """The questions to our server as it is deployed: medians and 95th percentiles in ms."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "intraskill_web.wsgi", "--threads", "6"]
-    command += ["--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
-    server = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-    try:
+
+    def command(port: int) -> list[str]:
+        web = [sys.executable, "-m", "gunicorn", "intraskill_web.wsgi", "--threads", "6"]
+        return [*web, "--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
+
+    with served(command, folder / "server.log", ROOT) as port:
         return _ask(port, {"Cookie": f"{cookie_name}={cookie}"})
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(30)
 
 
 def _ask(port: int, headers: dict[str, str]) -> dict[str, float]:
-    for _ in range(120):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            time.sleep(0.25)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     figures = {}
-    for kind, address in QUESTIONS.items():
-        times = []
-        for _ in range(REPEATS):
-            begun = time.perf_counter()
-            connection.request("GET", quote(address, safe="/?&="), headers=headers)
+    for kind, question in QUESTIONS.items():
+
+        def get(kind: str = kind, address: str = quote(question, safe="/?&=")) -> None:
+            connection.request("GET", address, headers=headers)
             answer = connection.getresponse()
             body = answer.read()
-            times.append((time.perf_counter() - begun) * 1000)
             assert answer.status == 200 and body.startswith(b"{"), (kind, answer.status)
-        figures[kind] = percentile(times, 50)
-        figures[f"{kind}_p95"] = percentile(times, 95)
+
+        taken = times(get, REPEATS)
+        figures[kind], figures[f"{kind}_p95"] = percentile(taken, 50), percentile(taken, 95)
     return figures

@@ -1,6 +1,6 @@
 """Inspect with the episodes of ``benchmarks.episodes``: logs of 1,000 samples, and its own server.
 
-    PEERS_PYTHON benchmarks/peer_inspect.py TRACES.jsonl FOLDER
+    PEERS_PYTHON -m benchmarks.peer_inspect TRACES.jsonl FOLDER
 
 Runs in an environment of its own with ``inspect-ai`` and ``requests`` in it and nothing of ours.
 The questions are the requests that its viewer makes: a log's samples (two ranges), one sample (a
@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import signal
-import socket
-import statistics
 import struct
-import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.peer_server import median, served
 
 NEEDLE = "needle-1011"
 LOG = 1000  # samples
@@ -131,18 +127,13 @@ def read_all(logs: list[Path]) -> float:
 
 def serve(folder: Path) -> dict[str, float]:
     """Start its server, ask it, end it; medians in milliseconds."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "inspect_ai", "view", "start", "--log-dir", str(folder)]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    try:
+
+    def command(port: int) -> list[str]:
+        view = [sys.executable, "-m", "inspect_ai", "view", "start", "--log-dir", str(folder)]
+        return [*view, "--host", "127.0.0.1", "--port", str(port)]
+
+    with served(command, folder / "server.log", folder) as port:
         return ask(f"http://127.0.0.1:{port}")
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(30)
 
 
 def ask(address: str) -> dict[str, float]:
@@ -156,12 +147,7 @@ def ask(address: str) -> dict[str, float]:
         answer.raise_for_status()
         return answer
 
-    for _ in range(240):
-        try:
-            files = get("/api/logs").json()["files"]
-            break
-        except requests.ConnectionError:
-            time.sleep(0.5)
+    files = get("/api/logs").json()["files"]
     log = urllib.parse.quote(files[0]["name"], safe="")
     size = int(get(f"/api/log-size/{log}").text)
 
@@ -189,20 +175,9 @@ def ask(address: str) -> dict[str, float]:
     summaries = next(name for name in entries if "summaries.json" in name)
     samples = [name for name in entries if name.startswith("samples/")]
     return {
-        "list": median(lambda: (directory(), read(entries[summaries]))),
-        "open": median(lambda: read(entries[samples[len(samples) // 2]])),
+        "list": median(lambda: (directory(), read(entries[summaries])), REPEATS),
+        "open": median(lambda: read(entries[samples[len(samples) // 2]]), REPEATS),
     }
-
-
-def median(work: Callable[[], object]) -> float:
-    """Milliseconds of ``work``, warmed up once."""
-    work()
-    times = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - begun) * 1000)
-    return statistics.median(times)
 
 
 if __name__ == "__main__":
