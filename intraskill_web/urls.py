@@ -9,13 +9,13 @@ from django.urls import include, path
 from django.views.i18n import set_language
 
 urlpatterns = [
+    path("", include("intraskill_web.episodes.urls")),  # first, because asked most often
     path("", include("intraskill_web.core.urls")),
     path("", include("intraskill_web.experiments.urls")),
     path("", include("intraskill_web.skills.urls")),
     path("", include("intraskill_web.gates.urls")),
     path("", include("intraskill_web.ledger.urls")),
     path("", include("intraskill_web.review.urls")),
-    path("", include("intraskill_web.episodes.urls")),
     path("", include("intraskill_web.monitoring.urls")),
     path("", include("intraskill_web.reports.urls")),
     path("login/", LoginView.as_view(template_name="core/login.html"), name="login"),

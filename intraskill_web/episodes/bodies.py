@@ -99,7 +99,9 @@ class Packs:
         """The body at ``place``. Raises OSError when it is gone or damaged."""
         pack, at, size = place
         if pack not in self._open:
-            self._open[pack] = os.open(pack_file(pack), os.O_RDONLY)
+            self._open[pack] = os.open(
+                f"{settings.INTRASKILL_HOME}/episodes/{pack_name(pack)}", os.O_RDONLY
+            )
         frame = os.pread(self._open[pack], size, at)
         if len(frame) != size:
             raise OSError(f"{pack_name(pack)} ends before byte {at + size}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.episodes.listed import Listed
@@ -16,12 +17,18 @@ LIST_FIELDS = Listed._fields[: Listed._fields.index("instruction") + 1]
 
 def episode_data(rows: Iterable[Listed]) -> Iterator[dict[str, Any]]:
     """Rows for JSON and CSV."""
-    home = reverse("episodes:list")
+    home = _home(get_script_prefix())
     for row in rows:
         data: dict[str, Any] = dict(zip(LIST_FIELDS, row, strict=False))
         data["experiment"], data["round"] = row.experiment, row.round
         data["url"] = f"{home}{row.id}/"
         yield data
+
+
+@cache
+def _home(prefix: str) -> str:
+    """The address of the list, which every episode's begins with; ``prefix`` is the server's."""
+    return reverse("episodes:list")
 
 
 def hit_data(hit: Hit | None) -> dict[str, Any] | None:

@@ -6,13 +6,26 @@ so that no page pays a query for either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Permission, User
-from django.db.models import Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db import connection
+from django.db.models import (
+    BooleanField,
+    DateTimeField,
+    Exists,
+    F,
+    Func,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
 
-from intraskill_web.core.prepared import Prepared
+from intraskill_web.core.prepared import Prepared, moment
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
 from intraskill_web.monitoring.signals.inbox import MANY
@@ -25,9 +38,22 @@ class ReaderBackend(ModelBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """The user of a session, or None when there is none or it must not log in."""
-        for user in User.objects.raw(*READER.sql(user_id=user_id)):
-            return user if self.user_can_authenticate(user) else None
-        return None
+        row = READER.row(user_id=user_id)
+        user = _user(row) if row else None
+        return user if user and self.user_can_authenticate(user) else None
+
+
+def _user(row: Sequence[Any]) -> User:
+    """The user of a row as the driver gives it; SQLite knows neither booleans nor moments."""
+    values = list(row)
+    for place in YES_NO:
+        values[place] = bool(values[place])
+    for place in MOMENTS:
+        values[place] = moment(values[place])
+    *columns, operates, unread = values
+    user = User.from_db(connection.alias, COLUMNS, columns)
+    user.operates, user.unread_signals = bool(operates), unread  # type: ignore[attr-defined]
+    return user
 
 
 def _reader(user_id: int) -> QuerySet[User]:
@@ -52,4 +78,8 @@ def _unread() -> Subquery:
     return Subquery(counted, output_field=IntegerField())
 
 
+FIELDS = User._meta.concrete_fields
+COLUMNS = [field.attname for field in FIELDS]
+YES_NO = [i for i, field in enumerate(FIELDS) if isinstance(field, BooleanField)]
+MOMENTS = [i for i, field in enumerate(FIELDS) if isinstance(field, DateTimeField)]
 READER = Prepared(_reader, {"user_id": int})
