@@ -17,6 +17,15 @@ from intraskill_web.monitoring.models import Channel
 MAX_ADDRESSES = 20
 
 
+class LanguageSelect(forms.Select):
+    """Languages, each named in itself and said to be, so that it is read out rightly."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        option["attrs"]["lang"] = str(value)
+        return option
+
+
 class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
     """A channel of one kind; the kind is the view's, not the form's."""
 
@@ -36,7 +45,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
         }
         widgets = {
             "target": forms.TextInput(attrs={"class": "in"}),
-            "language": forms.Select(attrs={"class": "in"}),
+            "language": LanguageSelect(attrs={"class": "in"}),
             "quiet_from": forms.TimeInput(attrs={"class": "in", "type": "time"}, format="%H:%M"),
             "quiet_to": forms.TimeInput(attrs={"class": "in", "type": "time"}, format="%H:%M"),
             "time_zone": forms.TextInput(attrs={"class": "in", "list": "zones"}),

@@ -12,12 +12,22 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from intraskill_web.configs.services import add_revision
 from intraskill_web.core.po import compile_stale
+from intraskill_web.gates.models import GateRun
+from intraskill_web.review.overriding import choices, make_override
+from intraskill_web.review.services import Subject, add_event
 from tests.web.factories import Made, make_experiment
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
+WINDOWS = [  # widths, themes and languages, paired so that each meets each other at least once
+    (390, "dark", "zh-CN"),
+    (390, "light", "en-US"),
+    (1024, "dark", "en-US"),
+    (1920, "light", "zh-CN"),
+]
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -63,6 +73,19 @@ def made(transactional_db: None, home: Path) -> Made:
     """Two rounds, the second in training, in a home of their own."""
     compile_stale(Path(folder) for folder in settings.LOCALE_PATHS)
     return make_experiment(steps=6, val_tasks=20)
+
+
+@pytest.fixture
+def full(made: Made, operator: Any) -> Made:
+    """The made experiment with a review, an override and a configuration."""
+    gate = GateRun.objects.select_related("round__experiment").get(round=made.rounds[0])
+    for kind, text in (("comment", "Looks sound"), ("label", "ready"), ("sign", "")):
+        add_event(Subject(made.experiment, gate=gate), kind, text, actor=operator)
+    base = made.experiment.skill_versions.get(number=1)
+    keys = [c.key for c in choices(base) if c.kept]
+    make_override(base, keys[1:], "Less is enough", actor=operator)
+    add_revision("gate", {}, "profile: standard\n", reason="The start", actor=operator)
+    return made
 
 
 class Visitor:

@@ -1,5 +1,5 @@
 """Every page in a real browser: no complaint in the console, no sideways overflow, everything
-named.
+named and translated, nothing that axe-core calls serious.
 """
 
 from __future__ import annotations
@@ -9,48 +9,36 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from tests.e2e.accessibility import faults_of
+from tests.e2e.conftest import WINDOWS
 from tests.web.addresses import pages
 from tests.web.factories import Made
 
-WINDOWS = [
-    (390, "dark", "zh-CN"),
-    (390, "light", "en-US"),
-    (1024, "light", "zh-CN"),
-    (1440, "dark", "en-US"),
-]
-# Controls without a name for screen readers, and fields without a label.
-NAMELESS = """() => [
-  ...document.querySelectorAll("a[href], button, summary, input, select, textarea")]
-  .filter((e) => e.type !== "hidden" && e.checkVisibility())
-  .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.title
-                   || (e.labels && e.labels.length) || e.value))
-  .map((e) => e.outerHTML.slice(0, 120))"""
 DUPLICATES = """() => {
   const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   return ids.filter((id, i) => ids.indexOf(id) !== i);
 }"""
 
 
+@pytest.mark.parametrize(
+    "turn", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, len(WINDOWS)))]
+)
 @pytest.mark.usefixtures("without_checks")
-def test_every_page_is_quiet_and_fits_its_window(
-    made: Made, visit: Any, operator_client: Client
+def test_every_page_is_without_faults(
+    full: Made, visit: Any, axe: str, operator_client: Client, turn: int
 ) -> None:
-    """One visit a page, the windows in turn."""
+    """One visit a page, the windows in turn; after all turns each page met each window."""
     visitors = [visit(*window) for window in WINDOWS]
     faults: dict[str, list[str]] = {}
-    for number, path in enumerate(pages(made, operator_client)):
+    for number, path in enumerate(pages(full, operator_client), start=turn):
         visitor = visitors[number % len(visitors)]
-        page = visitor.open(path)
-        found = [*visitor.faults]
-        if visitor.overflow() > 0:
-            found.append(f"{visitor.overflow()} px wider than the window")
-        found += [f"nameless: {html}" for html in page.evaluate(NAMELESS)]
+        found = faults_of(visitor, path, axe)
+        page = visitor.page
         found += [f"two elements with the id {name}" for name in page.evaluate(DUPLICATES)]
         if page.locator("h1").count() != 1:
             found.append(f"{page.locator('h1').count()} h1")
         if found:
             faults[f"{path} {WINDOWS[number % len(visitors)]}"] = found
-        visitor.faults.clear()
     assert faults == {}
 
 
