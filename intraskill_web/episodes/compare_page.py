@@ -10,10 +10,13 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.core.labels import PURPOSES, TREATMENTS, word
+from intraskill_web.episodes import wanted
 from intraskill_web.episodes.compare import Comparison, Pair, compare
 from intraskill_web.episodes.endings import Ending, ending
 from intraskill_web.episodes.models import Episode
-from intraskill_web.episodes.transcript import transcript
+from intraskill_web.episodes.replay_words import original_word
+from intraskill_web.episodes.transcript import ShownChunk, transcript
+from intraskill_web.episodes.wanted import Line
 from trainer.shop.types import REWARD_PARTS
 
 ROWS = 50  # pairs shown at once
@@ -31,6 +34,33 @@ class BothParts:
     @property
     def differs(self) -> bool:
         return self.a != self.b
+
+
+@dataclass(frozen=True, slots=True)
+class BothShown:
+    """A chunk that one of the two saw, or both."""
+
+    chunk: ShownChunk
+    a: bool
+    b: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BothBought:
+    """An aspect of what each bought, beside what was wanted."""
+
+    name: str
+    a: Line | None
+    b: Line | None
+
+    @property
+    def sides(self) -> tuple[Line | None, Line | None]:
+        return self.a, self.b
+
+    @property
+    def wanted(self) -> str:
+        line = self.a or self.b
+        return line.wanted if line else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +84,8 @@ def build(
     """The context of the compare view; ``row`` is where its window begins, if not by itself."""
     a = Side("A", side_name(episode, other), episode, ending(episode))
     b = Side("B", side_name(other, episode), other, ending(other))
-    found = compare(transcript(trace).turns, transcript(other_trace).turns)
+    ours, theirs = transcript(trace), transcript(other_trace)
+    found = compare(ours.turns, theirs.turns)
     total = len(found.pairs)
     if row is None:
         row = max(0, (found.divergence or 0) - BEFORE) if total > ROWS else 0
@@ -73,9 +104,27 @@ def build(
         "both_parts": [
             BothParts(name, getattr(episode, name), getattr(other, name)) for name in REWARD_PARTS
         ],
+        "both_shown": both_shown(ours.chunks, theirs.chunks),
+        "both_bought": both_bought(wanted.lines(trace), wanted.lines(other_trace)),
         "earlier_row": max(0, row - ROWS) if row else None,
         "later_row": row + ROWS if row + ROWS < total else None,
     }
+
+
+def both_shown(ours: list[ShownChunk], theirs: list[ShownChunk]) -> list[BothShown]:
+    """The chunks of both prompts, those of A first; nothing where they are the same."""
+    a, b = {c.skill_id for c in ours}, {c.skill_id for c in theirs}
+    if a == b:
+        return []
+    chunks = {c.skill_id: c for c in (*theirs, *ours)}
+    order = dict.fromkeys(c.skill_id for c in (*ours, *theirs))
+    return [BothShown(chunks[i], i in a, i in b) for i in order]
+
+
+def both_bought(ours: list[Line], theirs: list[Line]) -> list[BothBought]:
+    """Line by line; a purchase that was not made has none."""
+    a, b = {line.name: line for line in ours}, {line.name: line for line in theirs}
+    return [BothBought(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b))]
 
 
 def sentence(found: Comparison) -> str:
@@ -100,4 +149,4 @@ def side_name(episode: Episode, other: Episode) -> str:
         return _("sibling %(n)s") % {"n": formats.count(episode.sample_id)}
     if episode.arm != other.arm or not episode.checkpoint:
         return word(TREATMENTS, episode.arm or episode.treatment_mode)
-    return _("checkpoint %(id)s") % {"id": formats.hash8(episode.checkpoint)}
+    return original_word(episode)

@@ -28,7 +28,7 @@ def build(
     return reading(episode, trace, turn=turn, goal=goal) | {
         "siblings": [(s, ending(s)) for s in siblings],
         "others": [(s, ending(s)) for s in other_checkpoints(episode)],
-        "group_mean": fmean(rewards) if rewards else None,
+        "group_mean": fmean(rewards) if len(rewards) > 1 else None,
         "group_sd": stdev(rewards) if len(rewards) > 1 else None,
         "group_href": episodes_url(experiment=name, group=episode.group_index)
         if episode.group_index is not None

@@ -11,7 +11,7 @@ from intraskill_web.episodes import wanted
 from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.transcript import ShownChunk, Transcript, transcript
-from intraskill_web.skills.models import Curriculum
+from intraskill_web.skills.models import Curriculum, SkillVersionChunk
 from trainer.shop.types import REWARD_PARTS
 
 WINDOW = 50  # turns shown at once
@@ -57,7 +57,7 @@ def reading(
 ) -> dict[str, Any]:
     """The context of a trace's turns and of the boxes beside them; ``episode`` needs no row.
 
-    ``goal``: the reader may see the private goal. One query.
+    ``goal``: the reader may see the private goal. Two queries at most.
     """
     steps = trace.get("steps")
     window = Window.around(turn, len(steps) if isinstance(steps, list) else 0)
@@ -92,16 +92,25 @@ class Treatment:
     """The chunks of the prompt, and those of the bank that were left out."""
 
     shown: list[Shown]
-    absent: list[str]
+    absent: list[tuple[str, str]]  # id and title
     bank: int
 
 
 def treatment(episode: Episode, read: Transcript) -> Treatment:
-    """What the prompt showed, against the round's curriculum. One query."""
+    """What the prompt showed, against the round's curriculum. Two queries at most."""
     curriculum = Curriculum.objects.filter(round=episode.round_id).first()
     known = {
         str(c.get("skill_id")): c.get("rho") for c in (curriculum.chunks if curriculum else [])
     }
     shown = [Shown(chunk, known.get(chunk.skill_id)) for chunk in read.chunks]
     here = {chunk.skill_id for chunk in read.chunks}
-    return Treatment(shown, [skill_id for skill_id in known if skill_id not in here], len(known))
+    missing = [skill_id for skill_id in known if skill_id not in here]
+    titles = chunk_titles(curriculum.version_id) if curriculum and missing else {}
+    return Treatment(shown, [(i, titles.get(i, i)) for i in missing], len(known))
+
+
+def chunk_titles(version_id: int) -> dict[str, str]:
+    """Title by id of every chunk of a bank, in its order. One query."""
+    entries = SkillVersionChunk.objects.filter(version=version_id)
+    rows = entries.order_by("order").values_list("revision__skill_id", "revision__title")
+    return {skill_id: title or skill_id for skill_id, title in rows}

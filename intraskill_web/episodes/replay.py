@@ -98,7 +98,7 @@ def _page(request: HttpRequest, episode: Episode, errors: list[str]) -> HttpResp
     if not why and not may_operate(request.user):
         why = _("Only operators may start a replay.")
     asked = request.POST if request.method == "POST" else None
-    shown = set(asked.getlist("chunk")) if asked is not None else set(episode.skill_ids)
+    shown = set(asked.getlist("chunk")) if asked is not None else _suggested(request, episode)
     context = {
         "section": "episodes",
         "episode": episode,
@@ -140,6 +140,12 @@ def _page(request: HttpRequest, episode: Episode, errors: list[str]) -> HttpResp
     name = "_replays.html" if polling.is_poll(request) else "replay.html"
     answer = page(request, f"episodes/{name}", context, data, status=400 if errors else 200)
     return polling.finish(answer, tag, active=active)
+
+
+def _suggested(request: HttpRequest, episode: Episode) -> set[str]:
+    """The chunks that a link of the episode page asks for (``?with=``, ``?without=``)."""
+    wanted = set(episode.skill_ids) | set(request.GET.getlist("with"))
+    return wanted - set(request.GET.getlist("without"))
 
 
 def _choices(episode: Episode) -> tuple[Choices, str]:

@@ -130,6 +130,7 @@ def _shown(row: Replay) -> dict[str, Any]:
         "replay": row,
         "changes": changes(row.episode, row, bank_of(row.episode)),
         "checkpoint": checkpoint_word(row.checkpoint),
+        "treatment_word": _("replay"),
     }
 
 

@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from intraskill_web.episodes.models import Episode, Replay
-from intraskill_web.skills.models import Curriculum, SkillVersionChunk
+from intraskill_web.episodes.reading import chunk_titles
+from intraskill_web.skills.models import Curriculum
 
 START = "start/checkpoint"
 TRAINED = re.compile(r"round-(\d{3,})/train/checkpoint")
@@ -19,11 +20,7 @@ TRAINED = re.compile(r"round-(\d{3,})/train/checkpoint")
 def bank_of(episode: Episode) -> dict[str, str]:
     """Title by id of every chunk of the round's bank, in its order. Two queries."""
     curriculum = Curriculum.objects.filter(round=episode.round_id).first()
-    if curriculum is None:
-        return {}
-    entries = SkillVersionChunk.objects.filter(version=curriculum.version_id)
-    rows = entries.order_by("order").values_list("revision__skill_id", "revision__title")
-    return {skill_id: title or skill_id for skill_id, title in rows}
+    return chunk_titles(curriculum.version_id) if curriculum else {}
 
 
 @dataclass(frozen=True, slots=True)

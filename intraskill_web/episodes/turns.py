@@ -48,7 +48,7 @@ class Turn:
     @property
     def summary(self) -> str:
         """What the outline says."""
-        return f"{self.name} {self.argument}".strip()[:200] or self.content[:60]
+        return f"{self.name} {self.opened or self.argument}".strip()[:200] or self.content[:60]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intraskill_web.episodes.cohorts import BINS, bins, cohorts
+from intraskill_web.episodes.metric_words import METRIC_WORDS
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import prepare
 from intraskill_web.episodes.publish import publish
 from intraskill_web.experiments.models import Experiment
 from tests.web.traces import make_trace
+from trainer.analysis.behaviour import METRICS
 
 
 def test_descriptive_and_task_standardised_means_differ_when_the_tasks_do() -> None:
@@ -94,3 +96,7 @@ def test_a_trace_too_odd_to_be_walked_has_no_behaviour(db: None, home: Path) -> 
     trace["steps"][0]["environment"] = [1]
     entry = prepare(json.dumps(trace).encode(), purpose="bare", arm="bare", groups={})
     assert entry.values["behaviour"] == {}
+
+
+def test_every_metric_is_named_by_what_it_counts() -> None:
+    assert list(METRIC_WORDS) == list(METRICS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.db import connection
@@ -13,7 +14,7 @@ from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.tokens import token_view
 from intraskill_web.episodes.transcript import transcript
-from tests.web.factories import SIBLINGS, Made
+from tests.web.factories import CHUNKS, SIBLINGS, Made
 from tests.web.queries import questions
 from tests.web.traces import make_trace
 
@@ -73,7 +74,7 @@ def test_the_transcript_the_treatment_and_the_tokens(made: Made, viewer_client: 
     episode = Episode.objects.filter(purpose="train", skill_count__gte=2).order_by("pk")[0]
     text = page(viewer_client, episode)
     assert text.count('class="turn"') == episode.turns + 1
-    assert all(f">{skill_id}</span>" in text for skill_id in episode.skill_ids)
+    assert all(f'class="id">{skill_id}' in text for skill_id in episode.skill_ids)
     assert "16 of 122" in text
     assert "mean log p −0.21" in text
     assert "of the shop&lt;/b&gt;" in text
@@ -205,3 +206,56 @@ def test_first_and_last_of_a_list_have_no_further_neighbour(
     text = page(viewer_client, newest)
     assert 'rel="prev" role="link" aria-disabled="true"' in text
     assert 'rel="next" href="' in text
+
+
+def test_a_comparison_says_which_chunks_each_saw_and_what_each_bought(
+    made: Made, operator_client: Client, viewer_client: Client
+) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    masked = Episode.objects.filter(round=made.rounds[0], purpose="masked", task_id=4)[0]
+    title, skill_id = CHUNKS[0][1], CHUNKS[0][0]
+    lines = masked.file.read_text().splitlines()
+    trace = make_trace("x", 4, 0, [CHUNKS[0]])
+    trace["final"]["purchase"]["price"] = 99
+    lines[masked.line] = json.dumps(trace)
+    masked.file.write_text("\n".join(lines) + "\n")
+    path = f"/episodes/{bare.pk}/?with={masked.pk}"
+    text = " ".join(operator_client.get(path).content.decode().split())
+    assert "chunks of either prompt" in text and f'class="id">{skill_id}</span>' in text
+    shown = text[text.index(title) : text.index("</summary>", text.index(title))]
+    assert '<span class="ab B">B</span>' in shown and '<span class="ab">A</span>' not in shown
+    price = text[text.index('<th scope="row">price</th>') :].split("</tr>")[0]
+    assert price.count("<td") == 3 and "99" in price and 'class="bad"' in price
+    assert "Bought and wanted" not in viewer_client.get(path).content.decode()
+
+
+def test_arms_and_checkpoints_of_one_task_are_told_apart_in_words(
+    made: Made, viewer_client: Client
+) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    Episode.objects.filter(pk=bare.pk).update(checkpoint="local-1")
+    for purpose, round_ in (("baseline", made.rounds[0]), ("bare", made.rounds[1])):
+        values = {"purpose": purpose, "round_id": round_.pk, "checkpoint": f"local-{purpose}"}
+        copy = Episode.objects.get(pk=bare.pk)
+        for name, value in values.items():
+            setattr(copy, name, value)
+        copy.pk, copy.line = None, 900 + len(purpose)
+        copy.save()
+    text = " ".join(page(viewer_client, bare).split())
+    assert "start, bare" in text and "start, before training" in text
+    assert "round 1, after training" in text and "local-ba" not in text.replace('"local-', "")
+
+
+def test_a_chunk_leads_to_a_replay_without_it_and_an_absent_one_to_one_with_it(
+    made: Made, operator_client: Client
+) -> None:
+    episode = Episode.objects.filter(purpose="train", skill_count__range=(1, 8)).order_by("pk")[0]
+    text = page(operator_client, episode)
+    here = episode.skill_ids[0]
+    absent, title, _effect = next(c for c in CHUNKS if c[0] not in episode.skill_ids)
+    replay = f"/episodes/{episode.pk}/replay/"
+    assert f'href="{replay}?without={here}"' in text
+    assert f'href="{replay}?with={absent}"' in text and f">{title}</a>" in text
+    form = operator_client.get(f"{replay}?without={here}&with={absent}").content.decode()
+    asked = set(re.findall(r'name="chunk" value="([^"]*)" checked', form))
+    assert asked == {*episode.skill_ids, absent} - {here}

@@ -223,7 +223,7 @@ def test_a_page_opened_before_its_episode_began_gets_title_and_prompt_when_it_do
     told = lines(round_)
     address = tell(round_, told[:1])
     (round_.folder / FOLDER / "live" / "batch.jsonl").write_bytes(b"")
-    assert "0 messages" in viewer_client.get(address).content.decode()
+    assert "not there yet" in viewer_client.get(address).content.decode()
     tell(round_, told[:2])
     news = viewer_client.get(address, {"part": "live", "from": "0"}).content.decode()
     task = json.loads(told[0])[2]["reset"]["task_instruction"]
