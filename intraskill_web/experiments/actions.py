@@ -126,7 +126,7 @@ def _resume(
     url = _url(experiment, "resume")
     label = _("Resume")
     if active is not None:
-        why = _("%(stage)s is running; stop it first") % {"stage": stage_label(active.kind)}
+        why = _busy(active)
     elif last is None:
         why = _("No round has begun")
     elif rest is None:
@@ -178,6 +178,13 @@ def _change(
     return Button("change", label, "wrench", why, start.enabled, url, is_link=True)
 
 
+def _busy(active: Stage) -> str:
+    name = {"stage": stage_label(active.kind)}
+    if active.state in (State.REQUESTED, State.QUEUED):
+        return _("%(stage)s waits for its turn; stop it first") % name
+    return _("%(stage)s is running; stop it first") % name
+
+
 def _skip(
     experiment: Experiment, last: Round | None, stages: Sequence[Stage], active: Stage | None
 ) -> Button:
@@ -189,7 +196,7 @@ def _skip(
     url = reverse("experiments:skip", args=[experiment.name, last.number, stage.kind])
     label = _("Skip %(stage)s") % {"stage": name["stage"].lower()}
     if active is not None:
-        why = _("%(stage)s is running; stop it first") % name
+        why = _busy(active)
     elif stage.kind in SKIP_REFUSED:
         why = str(SKIP_REFUSED[stage.kind])
     elif stage.kind == "select" and last.number + 1 < experiment.rounds_planned:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,12 @@ from intraskill_web.experiments.models import Attempt
 from intraskill_web.monitoring.attempts import environment
 from jobs.models import Host
 from jobs.transitions import State
+
+COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
+
+
+def _first_digits(commit: re.Match[str]) -> str:
+    return commit[0][:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,12 @@ class HostLine:
             f"{formats.size(gpu.get('used_bytes'))} / {formats.size(gpu.get('memory_bytes'))}"
             for gpu in self.host.gpus
         ]
+
+    @property
+    def versions(self) -> list[tuple[str, str, str]]:
+        """Name, version as shown and in full: a commit is known by its first digits."""
+        found = [(name, str(version)) for name, version in self.host.versions.items() if version]
+        return [(name, COMMIT.sub(_first_digits, full), full) for name, full in found]
 
     def data(self) -> dict[str, Any]:
         """For JSON."""

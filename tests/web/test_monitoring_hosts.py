@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from intraskill_web.core.middleware import POLICY
+from intraskill_web.experiments import actions
+from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.moves import new_attempt
 from intraskill_web.experiments.waiting import waiting_reason
 from jobs.models import Host
 from jobs.queue import QueueStatus
@@ -129,3 +133,23 @@ def test_only_the_dashboard_of_rq_may_run_a_script_of_its_own(
     assert viewer_client.get("/jobs/")["Content-Security-Policy"] == POLICY
     loose = viewer_client.get("/queue/")["Content-Security-Policy"]
     assert "script-src 'self' 'unsafe-inline'" in loose and "default-src 'none'" in loose
+
+
+def test_a_commit_is_shown_by_its_first_digits_and_whole_on_hovering(
+    db: None, viewer_client: Client
+) -> None:
+    commit = "e15f4ff6cc01933948725fec4934b2d07d8f53f8"
+    versions = {"torch": "2.13", "commit": commit}
+    Host.objects.create(name="gpu-07", workers=[{"pid": 1}], versions=versions)
+    page = viewer_client.get("/jobs/").content.decode()
+    assert f'title="{commit}">commit {commit[:12]}<' in page and ">torch 2.13<" in page
+    (host,) = viewer_client.get("/jobs/?format=json").json()["hosts"]
+    assert host["versions"] == versions
+
+
+def test_a_stage_that_waits_is_not_said_to_run(db: None, home: Path) -> None:
+    round_ = new_round(Experiment.objects.create(name="x"), 0)
+    stage = new_attempt(round_.stages.get(kind="freeze")).stage
+    made = actions.buttons(round_.experiment, round_, [stage], may_operate=True)
+    why = {button.key: button.why for button in made}
+    assert why["resume"] == "Freeze waits for its turn; stop it first"
