@@ -80,10 +80,15 @@ def build(
     other_trace: Mapping[str, Any],
     *,
     row: int | None,
+    names: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The context of the compare view; ``row`` is where its window begins, if not by itself."""
-    a = Side("A", side_name(episode, other), episode, ending(episode))
-    b = Side("B", side_name(other, episode), other, ending(other))
+    """The context of the compare view; ``row`` is where its window begins, if not by itself.
+
+    ``names`` are those of the two where their columns do not tell them apart.
+    """
+    ours_name, theirs_name = names or (side_name(episode, other), side_name(other, episode))
+    a = Side("A", ours_name, episode, ending(episode))
+    b = Side("B", theirs_name, other, ending(other))
     ours, theirs = transcript(trace), transcript(other_trace)
     found = compare(ours.turns, theirs.turns)
     total = len(found.pairs)

@@ -16,13 +16,15 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_see_goal
 from intraskill_web.core.twin import page
-from intraskill_web.episodes import replay_files
+from intraskill_web.episodes import compare_page, replay_files
 from intraskill_web.episodes.following import Look, State, follow
 from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.episodes.reading import reading
 from intraskill_web.episodes.replay_files import Played
 from intraskill_web.episodes.replay_outcomes import Distribution, original
 from intraskill_web.episodes.replay_words import bank_of, changes, checkpoint_word, original_word
+from intraskill_web.episodes.traces import read_trace
+from trainer.errors import InputError
 
 
 @require_safe
@@ -99,24 +101,52 @@ def _look(row: Replay, sample: int, told: Played | None, known: Played | None) -
 
 
 def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> HttpResponse:
+    """Its transcript; with ``?with=original`` beside the original's, from their divergence."""
     goal = may_see_goal(request.user)
     if not goal and isinstance(known.trace.get("final"), dict):
         known.trace["final"].pop("goal", None)
-    text = request.GET.get("turn", "")
-    turn = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    comparing = request.GET.get("with") == "original"
+    query = "?with=original" if comparing else ""
+    turn = _number(request, "turn") or 1
     context = reading(known.episode, known.trace, turn=turn, goal=goal) | _shown(row)
     context |= {
         "section": "episodes",
         "original": row.episode,
         "ending": known.ending,
         "crumbs": [*_crumbs(row), (_("Episode %(n)s") % {"n": sample}, "")],
-        "previous_url": _address(row, sample - 1) if sample else "",
-        "next_url": _address(row, sample + 1) if sample + 1 < row.n else "",
+        "previous_url": _address(row, sample - 1) + query if sample else "",
+        "next_url": _address(row, sample + 1) + query if sample + 1 < row.n else "",
         "place": sample + 1,
         "count": row.n,
     }
+    if comparing:
+        trace, context["problem"] = _original(row.episode, goal=goal)
+        context |= compare_page.build(
+            row.episode,
+            trace,
+            known.episode,
+            known.trace,
+            row=_number(request, "row"),
+            names=(_("as it was"), _("replay")),
+        )
     data = {"replay": row.pk, "sample": sample, "trace": known.trace}
     return page(request, "episodes/replay_episode.html", context, lambda: data)
+
+
+def _original(episode: Episode, *, goal: bool) -> tuple[dict[str, Any], str]:
+    """The trace that was replayed, or why there is none."""
+    try:
+        trace = read_trace(episode)
+    except InputError as error:
+        return {}, str(error)
+    if not goal and isinstance(trace.get("final"), dict):
+        trace["final"].pop("goal", None)
+    return trace, ""
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _replay(pk: int, replay_pk: int) -> Replay:

@@ -180,3 +180,33 @@ def test_what_was_asked_for_stays_in_the_form_beside_its_mistake(
     assert answer.status_code == 400 and "n must be between 1 and 64" in html
     assert 'value="99"' in html and '<option value="served:gpu" selected>' in html
     assert re.findall(r'name="chunk" value="([^"]*)" checked', html) == [CHUNKS[3][0]]
+
+
+def test_a_replay_stands_beside_its_original_from_their_first_divergence(
+    replay: Replay, viewer_client: Client, operator_client: Client
+) -> None:
+    page = tell(replay, 3)
+    publish(replay)
+    original = json.loads((replay.folder / "traces").read_bytes())
+    original["steps"][1] |= {"action": "click[other]", "model": {"content": "other"}}
+    file = replay.episode.file
+    file.parent.mkdir(parents=True)
+    file.write_text("\n" * replay.episode.line + json.dumps(original) + "\n")
+    single = viewer_client.get(page).content.decode()
+    assert 'href="?with=original#divergence"' in single and 'id="divergence"' not in single
+    html = viewer_client.get(page + "?with=original").content.decode()
+    text = " ".join(html.split())
+    assert Page(html).policy_faults() == []
+    assert (
+        "First divergence, turn 2: the same page, another choice." in text
+        and f'href="{address(replay)}1/?with=original"' in text
+    )
+    assert '<span class="ab">A</span>as it was' in text
+    assert '<span class="ab B">B</span>replay' in text
+    assert "Bought and wanted" not in text and "Bought and wanted" in (
+        operator_client.get(page + "?with=original").content.decode()
+    )
+    file.unlink()
+    for query in ("?with=original", "?with=original&row=99999", "?with=original&row=x"):
+        answer = viewer_client.get(page + query)
+        assert answer.status_code == 200 and b"The trace cannot be shown." in answer.content
