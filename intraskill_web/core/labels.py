@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.utils.functional import Promise
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from intraskill_web.experiments.states import ROUND_STATE_LABELS, STATE_LABELS, WAITING
 
@@ -18,7 +19,7 @@ STATES: Words = {
     "": _("not started"),
     **{state.value: label for state, label in ROUND_STATE_LABELS.items()},
     **{state.value: label for state, label in STATE_LABELS.items()},
-    WAITING: _("waiting"),
+    WAITING: pgettext_lazy("state of a round", "waiting"),
 }
 STAGES: Words = {
     "freeze": _("Freeze"),

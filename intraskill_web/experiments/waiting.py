@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -64,7 +65,7 @@ def waiting_reason(
 ) -> str:
     """Why an attempt is not finished: what it waits for, or what it does."""
     if attempt.state in WAITS:
-        return _before_start(attempt, status, active, hosts) + _place(attempt, active)
+        return _before_start(attempt, status, active, hosts) + _place(attempt, active, hosts)
     if attempt.state == State.STOPPING:
         return _("Stopping; waits for the process to end")
     beat = attempt.heartbeat_at
@@ -82,18 +83,32 @@ def _before_start(
     return _in_queue(attempt, active, hosts) if attempt.queue else _unplaced(attempt, hosts)
 
 
-def _place(attempt: Attempt, active: Sequence[Attempt]) -> str:
+def _place(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
     """Its place among those that wait for the same; nothing for the only one."""
-    same = [a for a in active if a.state in WAITS and _wants(a) == _wants(attempt)]
+    mine = _wants(attempt, hosts)
+    same = [a for a in active if a.state in WAITS and _wants(a, hosts) == mine]
     if len(same) < 2:
         return ""
-    ahead = sum((a.created_at, a.pk) < (attempt.created_at, attempt.pk) for a in same)
+    ahead = sum(_turn(a) < _turn(attempt) for a in same)
     return " · " + _("place %(n)d of %(total)d") % {"n": ahead + 1, "total": len(same)}
 
 
-def _wants(attempt: Attempt) -> tuple[str, str]:
-    """The queue in which it stands, or else the host for which it waits."""
-    return attempt.queue, "" if attempt.queue else attempt.stage.round.experiment.host
+def _wants(attempt: Attempt, hosts: Sequence[Host]) -> tuple[str, str]:
+    """What it stands in line for: a host's only worker, a queue of a host, or else a host."""
+    if not attempt.queue:
+        return "", attempt.stage.round.experiment.host
+    host = next((h for h in hosts if h.name == attempt.host), None)
+    return ("worker", attempt.host) if _has_one_worker(host) else ("queue", attempt.queue)
+
+
+def _turn(attempt: Attempt) -> tuple[bool, bool, datetime, int]:
+    """Workers serve what needs a GPU first, and that in the order in which it was handed in."""
+    is_cpu = attempt.queue.endswith(":cpu")
+    return bool(attempt.queue), is_cpu, attempt.queued_at or attempt.created_at, attempt.pk
+
+
+def _has_one_worker(host: Host | None) -> bool:
+    return host is not None and len(host.workers) == 1
 
 
 def _unplaced(attempt: Attempt, hosts: Sequence[Host]) -> str:
@@ -127,11 +142,15 @@ def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
     host = next((h for h in hosts if h.name == attempt.host), None)
     if host is not None and not host.is_up:
         return _host_is_down(host)
+    one = _has_one_worker(host)
     ahead = [
         a
         for a in active
-        if a.queue == attempt.queue and a.pk != attempt.pk and _is_ahead(a, attempt)
+        if a.pk != attempt.pk
+        and (a.queue == attempt.queue or (one and a.host == attempt.host))
+        and _is_ahead(a, attempt)
     ]
+    ahead.sort(key=lambda a: a.state in WAITS)  # who works first
     if not ahead:
         return _("A worker of %(host)s takes it next") % {"host": attempt.host}
     return _("Waits at %(host)s for %(what)s of %(experiment)s") % {
@@ -143,7 +162,7 @@ def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
 
 def _is_ahead(other: Attempt, attempt: Attempt) -> bool:
     working = other.state in (State.RUNNING, State.STARTING, State.STOPPING)
-    return working or (other.state == State.QUEUED and other.pk < attempt.pk)
+    return working or (other.state == State.QUEUED and _turn(other) < _turn(attempt))
 
 
 def _host_is_missing(name: str) -> str:

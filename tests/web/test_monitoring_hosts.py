@@ -17,7 +17,7 @@ from intraskill_web.experiments.moves import new_attempt
 from intraskill_web.experiments.waiting import waiting_reason
 from jobs.models import Host
 from jobs.queue import QueueStatus
-from jobs.transitions import ACTIVE
+from jobs.transitions import ACTIVE, State
 from tests.web.factories import Made
 from tests.web.html import Page
 
@@ -153,3 +153,29 @@ def test_a_stage_that_waits_is_not_said_to_run(db: None, home: Path) -> None:
     made = actions.buttons(round_.experiment, round_, [stage], may_operate=True)
     why = {button.key: button.why for button in made}
     assert why["resume"] == "Freeze waits for its turn; stop it first"
+
+
+def test_the_only_worker_of_a_host_is_waited_for_whatever_the_queue(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It serves what needs a GPU first, so an analysis waits for every training."""
+    Host.objects.create(name="gpu-07", workers=[{"pid": 1}])
+    made = []
+    for name, kind, queue, state in (
+        ("a", "train", "q:gpu", State.RUNNING),
+        ("b", "analyse", "q:cpu", State.QUEUED),
+        ("c", "train", "q:gpu", State.QUEUED),
+    ):
+        round_ = new_round(Experiment.objects.create(name=name), 0)
+        attempt = new_attempt(round_.stages.get(kind=kind))
+        Attempt.objects.filter(pk=attempt.pk).update(host="gpu-07", queue=queue, state=state)
+        made.append(Attempt.objects.select_related("stage__round__experiment").get(pk=attempt.pk))
+    hosts = list(Host.objects.all())
+    said = [waiting_reason(attempt, UP, made, hosts) for attempt in made[1:]]
+    assert said == [
+        "Waits at gpu-07 for Train of a · place 2 of 2",
+        "Waits at gpu-07 for Train of a · place 1 of 2",
+    ]
+    Host.objects.update(workers=[{"pid": 1}, {"pid": 2}])
+    hosts = list(Host.objects.all())
+    assert waiting_reason(made[1], UP, made, hosts) == "A worker of gpu-07 takes it next"
