@@ -130,6 +130,8 @@ RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the addr
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}
 
+INTRASKILL_CURRENCY = envstr("INTRASKILL_CURRENCY", "CNY")  # of the shop's prices, on pages
+
 # --- preflight ----------------------------------------------------------------------------------
 INTRASKILL_PREFLIGHT = envbool("INTRASKILL_PREFLIGHT", True)  # False: start whatever is red
 INTRASKILL_LAUNCH_FOLDER = envstr("INTRASKILL_LAUNCH_FOLDER", str(BASE_DIR / "configs" / "slime"))

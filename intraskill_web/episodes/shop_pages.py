@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
+
 from intraskill_web.episodes.shown import shown
 
 FIRST_HITS = 4
@@ -96,11 +98,17 @@ def _hit(value: object, opened: str = "") -> Hit:
         rank=text(product.get("rank")),
         title=text(product.get("title")),
         brand=text(product.get("brand")),
-        price=text(product.get("price")),
+        price=priced(product.get("price")),
         attributes="; ".join(text(a) for a in sequence(product.get("key_attributes"))),
         asin=text(product.get("asin")),
         opened=bool(opened) and text(product.get("asin")) == opened,
     )
+
+
+def priced(value: object) -> str:
+    """A price of the shop with its currency; nothing for None."""
+    amount = text(value)
+    return f"{amount} {settings.INTRASKILL_CURRENCY}" if amount else ""
 
 
 def text(value: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from intraskill_web.episodes.shop_pages import mapping, number, sequence, text
+from intraskill_web.episodes.shop_pages import mapping, number, priced, sequence, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ def lines(trace: Mapping[str, Any]) -> list[Line]:
         _same("category", bought, goal),
         Line(
             "price",
-            text(bought.get("price")),
-            "" if most is None else f"≤ {most:g}",
+            priced(bought.get("price")),
+            "" if most is None else f"≤ {priced(f'{most:g}')}",
             None if price is None or most is None else price <= most,
         ),
         _all_in("options", bought.get("options"), goal.get("goal_options")),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from intraskill_web.episodes.shop_pages import priced
 from trainer.analysis import Material
 from trainer.rollout.traces import score
 
@@ -129,8 +130,8 @@ def _seen(state: Json) -> str:
     if isinstance(product, Mapping):
         options = state.get("selected_options") or {}
         chosen = ", ".join(f"{axis}={value}" for axis, value in options.items())
-        price = f" · {product.get('price', '')}"
-        return f"{product.get('title', '')}{price}" + (f" · {chosen}" if chosen else "")
+        price = priced(product.get("price"))
+        return " · ".join(filter(None, (str(product.get("title", "")), price, chosen)))
     products = state.get("products") or []
     named = "; ".join(str(p.get("title", "")) for p in products[:LISTED])
     rest = len(products) - LISTED

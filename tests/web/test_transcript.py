@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intraskill_web.episodes.shop_pages import shop_page
+from intraskill_web.episodes.shop_pages import priced, shop_page
 from intraskill_web.episodes.transcript import transcript
 from intraskill_web.episodes.turns import turn_log_probs
 from tests.web.factories import CHUNKS
@@ -100,7 +100,7 @@ def test_a_product_page_knows_what_is_chosen() -> None:
             "selected_price": 27.5,
         }
     )
-    assert page.product is not None and page.product.price == "27.5"
+    assert page.product is not None and page.product.price == "27.5 CNY"
     assert page.axes[0].values == [("s", False), ("m", True)]
 
 
@@ -136,3 +136,8 @@ def test_any_state_makes_some_page(state: Any) -> None:
                 "missing_option_axes": state,
             }
         )
+
+
+def test_a_price_of_the_shop_names_the_currency_that_is_set(settings: Any) -> None:
+    settings.INTRASKILL_CURRENCY = "EUR"
+    assert (priced("27.5"), priced(27), priced(None)) == ("27.5 EUR", "27 EUR", "")
