@@ -63,7 +63,7 @@ def test_turns_and_episodes_by_key(made: Made, visit: Any) -> None:
     page.wait_for_url(f"**{second}")
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert page.locator(".turn.on").get_attribute("id") == "t1"
+    assert page.locator(".turn.on").get_attribute("id") == "t2"  # from the prompt, which is read
     first = page.url
     page.keyboard.press("n")
     page.wait_for_url(lambda url: url != first)
