@@ -23,7 +23,7 @@ CATALOGUE = Path(settings.BASE_DIR) / "locale" / "zh_Hans" / "LC_MESSAGES" / "dj
 PLACEHOLDER = re.compile(r"%\((\w+)\)[0-9.]*[a-z]|<\w+>|</\w+>")
 CJK = re.compile("[\u4e00-\u9fff]")
 LATIN = re.compile(r"[a-z]{3,}", re.IGNORECASE)
-SAME_IN_BOTH = {"rho", "β [95 %%]", "Tokens"}
+SAME_IN_BOTH = {"rho", "β [95 %%]", "Tokens", "tokens"}
 
 
 def messages() -> dict[str, list[str]]:
