@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from intraskill_web.core.labels import stage_label
 from intraskill_web.experiments.models import Experiment, Round, Stage
@@ -148,7 +148,11 @@ def start_button(experiment: Experiment, last: Round | None) -> Button:
     label = _("Start round %(n)d") % {"n": number}
     url = _url(experiment, "start")
     if number >= experiment.rounds_planned:
-        why = _("All %(n)d planned rounds have begun") % {"n": experiment.rounds_planned}
+        why = ngettext(
+            "The %(n)d planned round has begun",
+            "All %(n)d planned rounds have begun",
+            experiment.rounds_planned,
+        ) % {"n": experiment.rounds_planned}
     elif last is not None and last.state != RoundState.SUCCEEDED:
         why = _("Needs a finished round %(n)d") % {"n": last.number}
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from intraskill_web.core import formats
 from intraskill_web.core.labels import UNITS, stage_label, word
@@ -126,11 +126,30 @@ def _select(_round: Round, config: Mapping[str, Any]) -> str:
     return _("budget %(n)s chunks") % {"n": budget}
 
 
+def _analyse(_round: Round, config: Mapping[str, Any]) -> str:
+    if config.get("analyst", {}).get("kind") == "none":
+        return _("no analyst: no candidates")
+    return _("cards and candidates of the failures")
+
+
+def _gate(_round: Round, config: Mapping[str, Any]) -> str:
+    return str(WITHOUT_GATE.get(gate_mode(config), _("every task once more, masked")))
+
+
+def gate_mode(config: Mapping[str, Any]) -> str:
+    """``test``, or what a round does instead of a gate."""
+    return str(config.get("gate", {}).get("mode", "test"))
+
+
+WITHOUT_GATE = {
+    "keep": gettext_lazy("no gate: the bank stays as it is"),
+    "accept": gettext_lazy("no gate: every candidate joins untested"),
+}
 PLANS: Mapping[str, Callable[[Round, Mapping[str, Any]], str]] = {
     "freeze": _freeze,
     "train": _train,
-    "analyse": lambda _round, _config: _("cards and candidates of the failures"),
+    "analyse": _analyse,
     "validate": _validate,
-    "gate": lambda _round, _config: _("every task once more, masked"),
+    "gate": _gate,
     "select": _select,
 }

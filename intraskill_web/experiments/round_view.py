@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.actions import Button, buttons
-from intraskill_web.experiments.lane import LaneStage, lane
+from intraskill_web.experiments.lane import WITHOUT_GATE, LaneStage, gate_mode, lane
 from intraskill_web.experiments.models import Attempt, Round
 from intraskill_web.experiments.round_page import (
     GateFacts,
@@ -132,6 +132,7 @@ def build(
         "panels": panels,
         "gate": gate,
         "gate_stage": next((stage for stage in state.stages if stage.kind == "gate"), None),
+        "without_gate": WITHOUT_GATE.get(gate_mode(round_.settings), ""),
         "gate_needs": any(box.needs for box in boxes if box.stage.kind == "gate"),
         "forest": _forest(round_, gates),
         "few_chunks": len(rows) <= FEW_CHUNKS,

@@ -270,3 +270,16 @@ def test_withdrawing_when_all_have_begun_is_refused(sweep: Sweep, operator_clien
     refused = operator_client.post("/sweeps/s/withdraw/?format=json")
     assert refused.status_code == 409 and "have begun" in refused.json()["error"]
     assert Experiment.objects.count() == 4
+
+
+def test_an_arm_without_gate_and_analyst_says_so_and_nothing_else(
+    db: None, home: Path, viewer_client: Client
+) -> None:
+    made = start_sweep("s", base_config("mini/quick"), arms=["published", "fixed-s0"], seeds=[1])
+    sweeps.begin(made)
+    Stage.objects.update(state=State.SUCCEEDED)
+    told = viewer_client.get("/experiments/s-fixed-s0-1/rounds/0/").content.decode()
+    assert "No gate: the bank stays as it is" in told and "every task once more" not in told
+    assert "gates so far" not in told and "no analyst: no candidates" in told
+    told = viewer_client.get("/experiments/s-published-1/rounds/0/").content.decode()
+    assert "every task once more, masked" in told and "no gate" not in told
