@@ -71,7 +71,8 @@ class EpisodeFilter:
         if "without" in wanted:
             rows = rows.alias(skill_text=Cast("skill_ids", CharField()))
         for key, value in wanted.items():
-            rows = rows.filter(PARAMETERS[key].parse(value, walk=walk))
+            if condition := PARAMETERS[key].parse(value, walk=walk):
+                rows = rows.filter(condition)
         asked = self.terms(leave_out=leave_out)
         return _having(rows, asked) if terms and asked else rows
 

@@ -55,9 +55,10 @@ class Glance:
     def hit(self, row: Listed) -> Hit | None:
         """Where the episode holds the words; None when it does not or its trace is gone."""
         words = self.words
-        at_hand = (Saying(0, "id", row.episode_id), Saying(0, "task", row.instruction))
-        if (found := words.hit(at_hand)) is not None:
-            return found
+        if words.may_begin(row.instruction) or words.may_begin(row.episode_id):
+            at_hand = (Saying(0, "id", row.episode_id), Saying(0, "task", row.instruction))
+            if (found := words.hit(at_hand)) is not None:
+                return found
         try:
             body = read_body(row, self._packs.read)
             if not (words.certain or words.may_be_in(body)):

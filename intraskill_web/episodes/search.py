@@ -45,7 +45,7 @@ def search(
     """The first ``wanted`` episodes behind ``key`` that match and hold all words."""
     words = filter_.words
     end = time.monotonic() + seconds
-    found = Found()
+    found, last = Found(), None
     try:
         first = wanted if words.certain else max(wanted, FIRST_BATCH)
         with Glance(words) as glance:
@@ -56,12 +56,14 @@ def search(
                     found.hits[episode.pk] = hit
                     if len(found.rows) >= wanted:
                         return found
-                key = order.key(episode)
+                last = episode
                 if time.monotonic() > end:
-                    found.stopped = key
-                    return found
+                    break
+            else:
+                return found
+            found.stopped = order.key(last)
     except TooSlow:
-        found.stopped = key or Key(2**62)
+        found.stopped = order.key(last) if last else key or Key(2**62)
     return found
 
 

@@ -86,6 +86,10 @@ class Words:
 
         return may
 
+    def may_begin(self, text: str) -> bool:
+        """Whether ``text`` may hold the first word."""
+        return not self._caseless or self.words[0] in text
+
     @cached_property
     def _plain(self) -> list[bytes]:
         """The words that stand in JSON as they are spelled."""
