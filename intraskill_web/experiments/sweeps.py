@@ -117,7 +117,8 @@ def withdraw(sweep: Sweep, *, actor: AbstractBaseUser | None = None) -> int:
     the sweep goes too. Raises InputError when all have begun.
     """
     with transaction.atomic():
-        waiting = list(Experiment.objects.select_for_update().filter(sweep=sweep, rounds=None))
+        rows = Experiment.objects.select_for_update(of=("self",))  # not the rounds it lacks
+        waiting = list(rows.filter(sweep=sweep, rounds=None))
         if not waiting:
             raise InputError("all its experiments have begun", field="sweep", value=sweep.name,
                              remedy="Stop them one by one")  # fmt: skip
