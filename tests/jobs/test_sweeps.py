@@ -14,6 +14,7 @@ from django.utils import timezone
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.models import Attempt, Experiment, Sweep
 from intraskill_web.experiments.sweeps import base_config, start_sweep, withdraw
+from intraskill_web.monitoring.models import Preflight
 from intraskill_web.monitoring.preflight import machine, run
 from intraskill_web.monitoring.preflight.items import Item
 from jobs import queue, reconcile, sweeps
@@ -87,7 +88,7 @@ def test_a_red_arm_is_held_with_its_reason_and_begins_once_it_is_cured(trainer: 
     assert [e.hold_reason.count("curriculum: rho 1.0") for e in held] == [1, 1]
     trainer.red = set()
     past = timezone.now() - timedelta(minutes=5)
-    run.Preflight.objects.update(checked_at=past)
+    Preflight.objects.update(checked_at=past)
     reconcile.reconcile()
     assert begun() == ALL
 
