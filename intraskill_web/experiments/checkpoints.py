@@ -13,6 +13,7 @@ from intraskill_web.charts.svg import Markup
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.episodes.links import episodes_url
+from intraskill_web.experiments.gaps import Gap, gaps
 from intraskill_web.experiments.models import CheckpointScore, Experiment
 from intraskill_web.monitoring.statistics import wilson
 
@@ -28,6 +29,7 @@ class CheckpointRow:
     label: str
     bare: CheckpointScore | None
     full: CheckpointScore | None
+    gap: Gap | None  # None unless both arms were played
     experiment: str  # its name; empty where nothing is to be opened
 
     @property
@@ -40,21 +42,16 @@ class CheckpointRow:
         """The episodes behind the score with the full skill."""
         return _score_href(self.experiment, self.full)
 
-    @property
-    def gap(self) -> float | None:
-        """Full minus bare success."""
-        if self.bare is None or self.full is None:
-            return None
-        return self.full.success - self.bare.success
-
 
 def checkpoint_rows(
     experiment: Experiment, scores: Sequence[CheckpointScore]
 ) -> list[CheckpointRow]:
-    """Checkpoints in order of training, validation before test."""
+    """Checkpoints in order of training, validation before test. One query, or none (gaps.py)."""
     found: dict[tuple[str, int], dict[str, CheckpointScore]] = {}
     for score in scores:
         found.setdefault((score.split, score.step), {})[score.arm] = score
+    both = [(a["bare"], a["full"]) for a in found.values() if "bare" in a and "full" in a]
+    known = dict(zip(both, gaps(experiment, both), strict=True))
     rows = []
     for (split, step), arms in sorted(found.items(), key=lambda i: (i[0][0] == "test", i[0][1])):
         bare, full = arms.get("bare"), arms.get("full")
@@ -65,6 +62,7 @@ def checkpoint_rows(
                 label=_("start") if step == 0 else _("step %(n)d") % {"n": step},
                 bare=bare,
                 full=full,
+                gap=known[bare, full] if bare and full else None,
                 experiment=experiment.name,
             )
         )
@@ -131,6 +129,9 @@ def checkpoint_table(rows: Sequence[CheckpointRow]) -> Table:
         Column("full", _("Full-skill success"), "rate"),
         Column("full_n", _("n full"), "count"),
         Column("gap", _("Gap"), "effect"),
+        Column("low", _("From"), "effect"),
+        Column("high", _("To"), "effect"),
+        Column("pairs", _("Pairs"), "count"),
     ]
     return Table(
         "checkpoints",
@@ -143,7 +144,10 @@ def checkpoint_table(rows: Sequence[CheckpointRow]) -> Table:
                 "bare_n": row.bare.n if row.bare else None,
                 "full": row.full.success if row.full else None,
                 "full_n": row.full.n if row.full else None,
-                "gap": row.gap,
+                "gap": row.gap.value if row.gap else None,
+                "low": row.gap.interval[0] if row.gap else None,
+                "high": row.gap.interval[1] if row.gap else None,
+                "pairs": row.gap.pairs or None if row.gap else None,
                 "_href": row.bare_href,
             }
             for row in rows

@@ -4,7 +4,7 @@ CSV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,11 @@ from intraskill_web.experiments.checkpoints import (
     checkpoint_rows,
     checkpoint_table,
 )
-from intraskill_web.experiments.models import CheckpointScore, Experiment, Round, Stage
+from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round, Stage
 from intraskill_web.experiments.round_rows import RoundRow, round_rows, rounds_table
 from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.survival import survival, survival_table
-from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment
+from intraskill_web.experiments.time_left import TimeLeft, left_of_experiment, pace_from
 from intraskill_web.experiments.waiting import Line
 from intraskill_web.gates.models import GateRun
 from intraskill_web.skills.models import SkillVersion
@@ -70,8 +70,8 @@ def build(
     """The page; unless ``whole``, tables hold the newest rounds only, however long it has run.
 
     ``line`` is that in which the experiment waits; None when it does not.
-    Nine queries: rounds, their number, stages, attempts, scores, versions, gates, contributions,
-    pace.
+    At most eight queries: rounds, stages, attempts, scores, versions, gates, contributions, and the
+    episodes of checkpoints whose gap is not known yet.
     """
     rounds = _rounds(experiment, whole)
     scores = list(CheckpointScore.objects.filter(experiment=experiment).select_related("round"))
@@ -93,7 +93,8 @@ def build(
     active = next((s for s in stages if s.state in ACTIVE), None)
     checkpoints = checkpoint_rows(experiment, scores)
     matrix = survival(versions, matrix_gates)
-    lines = round_rows(rounds, versions, gates, scores)
+    attempts = _attempts(rounds)
+    lines = round_rows(rounds, versions, gates, scores, attempts)
     made = buttons(experiment, last, stages, may_operate=operate)
     steps = int(experiment.config.get("train", {}).get("steps", 0))
 
@@ -104,7 +105,7 @@ def build(
             "rounds": rounds_table(lines),
         }
 
-    left = left_of_experiment(last, stages) if last else None
+    left = left_of_experiment(last, stages, pace_from(attempts)) if last else None
     context = {
         "experiment": experiment,
         "crumbs": [(_("Experiments"), reverse("experiments:list")), (experiment.name, "")],
@@ -127,6 +128,14 @@ def build(
         "settings": settings_of(experiment.config),
     }
     return ExperimentView(experiment, context, tables, lines, made, active is not None, left)
+
+
+def _attempts(rounds: Sequence[Round]) -> list[Attempt]:
+    """When every attempt at these rounds worked, the newest first, each with its stage."""
+    found = Attempt.objects.filter(stage__round__in=[item.pk for item in rounds])
+    parts = ("round", "kind", "state", "unit", "done")
+    only = ("started_at", "ended_at", *(f"stage__{part}" for part in parts))
+    return list(found.select_related("stage").only(*only).order_by("-pk"))
 
 
 def _rounds(experiment: Experiment, whole: bool) -> list[Round]:

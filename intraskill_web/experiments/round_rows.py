@@ -35,16 +35,19 @@ def round_rows(
     versions: Sequence[SkillVersion],
     gates: Sequence[GateRun],
     scores: Sequence[CheckpointScore],
+    attempts: Sequence[Attempt],
 ) -> list[RoundRow]:
-    """One line a round: bank before and after, gate, scores, where it is, its work (one query)."""
+    """One line a round: bank before and after, gate, scores, where it is, its work. No query."""
     sizes = {version.number: version.size for version in versions}  # type: ignore[attr-defined]
     by_round = {gate.round_id: gate for gate in gates}
     measured: dict[int, dict[str, CheckpointScore]] = {}
     for score in scores:
         if score.split == "val" and score.step:
             measured.setdefault(score.round_id, {})[score.arm] = score
+    tries: dict[int, list[Attempt]] = {}
+    for attempt in attempts:
+        tries.setdefault(attempt.stage.round_id, []).append(attempt)
     rows = []
-    attempts = _attempts(rounds)
     for item in rounds:
         stages: list[Stage] = list(item.stages.all())
         working = next((s for s in stages if s.state in ACTIVE), None)
@@ -59,20 +62,11 @@ def round_rows(
                 scores=own,
                 stage=working.kind if working else "",
                 percent=working.percent if working else None,
-                took=took(item.started_at, item.ended_at, attempts.get(item.pk, ())),
+                took=took(item.started_at, item.ended_at, tries.get(item.pk, ())),
                 shown=shown_state(item.state, working.state if working else None),
             )
         )
     return rows
-
-
-def _attempts(rounds: Sequence[Round]) -> dict[int, list[Attempt]]:
-    """The times of all attempts, by round."""
-    found: dict[int, list[Attempt]] = {}
-    rows = Attempt.objects.filter(stage__round__in=[item.pk for item in rounds])
-    for attempt in rows.select_related("stage").only("stage__round", "started_at", "ended_at"):
-        found.setdefault(attempt.stage.round_id, []).append(attempt)
-    return found
 
 
 def rounds_table(rows: Sequence[RoundRow]) -> Table:

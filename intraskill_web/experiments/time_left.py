@@ -9,9 +9,10 @@ sum is a lower bound and says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -25,6 +26,7 @@ from jobs.transitions import ACTIVE, DONE, RoundState, State
 
 EVALUATIONS = ("freeze", "validate")  # stages whose episodes are all alike
 PACE_ATTEMPTS = 30  # about five rounds
+TELLING = Q(stage__state=State.SUCCEEDED) | Q(stage__kind="freeze")
 MIN_DONE = 20  # no time left is told before 5 per cent or this many pieces
 
 
@@ -67,14 +69,19 @@ class Pace:
 
 
 def pace_of(experiment: Experiment) -> Pace:
-    """How fast this experiment was so far (one query). Pauses between attempts do not count."""
+    """How fast this experiment was so far (one query)."""
+    rows = Attempt.objects.filter(stage__round__experiment=experiment).filter(TELLING)
+    return pace_from(rows.select_related("stage").order_by("-pk")[:PACE_ATTEMPTS])
+
+
+def pace_from(attempts: Iterable[Attempt]) -> Pace:
+    """The same from attempts with their stages, the newest first, which a page has anyway. Pauses
+    between attempts do not count, and a pace is of late.
+    """
     worked: dict[int, float] = {}
     stages: dict[int, Stage] = {}
-    rows = Attempt.objects.filter(stage__round__experiment=experiment).filter(
-        Q(stage__state=State.SUCCEEDED) | Q(stage__kind="freeze")
-    )
-    newest = rows.select_related("stage").order_by("-pk")[:PACE_ATTEMPTS]  # a pace is of late
-    for attempt in newest:
+    telling = (a for a in attempts if a.stage.state == State.SUCCEEDED or a.stage.kind == "freeze")
+    for attempt in islice(telling, PACE_ATTEMPTS):
         stages[attempt.stage_id] = attempt.stage
         worked[attempt.stage_id] = worked.get(attempt.stage_id, 0.0) + (attempt.seconds or 0.0)
     took: dict[str, list[float]] = {}

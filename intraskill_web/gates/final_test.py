@@ -18,13 +18,12 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments.gaps import COMPARISONS
 from intraskill_web.experiments.models import CheckpointScore, Experiment
 from trainer.compare.outcomes import Arm
 from trainer.compare.report import compare
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
-
-COMPARISONS = "derived/comparisons.json"
 
 
 @dataclass(frozen=True, slots=True)

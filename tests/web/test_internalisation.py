@@ -49,6 +49,25 @@ def test_the_gap_is_paired_by_task(made: Made) -> None:
     assert row.gap.interval == newcombe(Transitions(2, 0, 2, 1))
 
 
+def test_every_page_tells_the_same_gap_whichever_tasks_each_arm_played(
+    made: Made, viewer_client: Client
+) -> None:
+    bare = [True] * 11 + [False] * 9 + [True] * 9 + [False] * 11
+    for arm, wins in (("bare", bare), ("full", [True] * 15 + [False] * 5)):
+        play(made, arm, wins)
+        rate = sum(wins) / len(wins)
+        CheckpointScore.objects.filter(step=12, arm=arm).update(n=len(wins), success=rate)
+    expected = pytest.approx(0.2)  # 0.75 - 0.55 on the 20 tasks of both, not the rates' 0.25
+    for _ in range(2):  # computed, then known
+        (row,) = [r for r in build(made.experiment).checkpoints if r.step == 12]
+        assert row.gap.value == expected
+    twin: dict[str, Any] = viewer_client.get("/experiments/demo/?format=json").json()
+    (told,) = [r for r in twin["checkpoints"] if r["step"] == 12]
+    assert (told["gap"], told["pairs"]) == (expected, 20)
+    assert (told["low"], told["high"]) == pytest.approx(row.gap.interval)
+    assert "+0.200" in viewer_client.get("/experiments/demo/").content.decode()
+
+
 def test_without_episodes_it_is_a_difference_of_rates_and_says_so(
     made: Made, viewer_client: Client
 ) -> None:
