@@ -26,6 +26,7 @@ from intraskill_web.monitoring.signals.rules import (
     lasting,
     rises,
 )
+from intraskill_web.monitoring.signals.strip import round_signals
 from intraskill_web.monitoring.signals.words import WORDS, Place, words
 from tests.web.factories import Made
 
@@ -64,6 +65,18 @@ def test_technical_drops_count_in_the_last_steps() -> None:
     series = {"group_count": [8.0] * 4, "technical_group_drop_count": [0.0, 3.0, 0.0, 2.0]}
     (found,) = findings(facts_of(series))
     assert (found.kind, found.facts) == ("technical", {"groups": 5, "step": 4})
+
+
+def test_the_strip_says_of_inclusion_what_the_panel_says_of_its_rows() -> None:
+    steady = {"group_count": [32.0] * 3, "skill_free_group_rate": [0.25] * 3}
+    inside = facts_of(steady | {"chunk/c/inclusion_rate": [0.5, 0.5, 0.5]})
+    late = facts_of(steady | {"chunk/c/inclusion_rate": [0.5, 0.5, 0.0]})  # outside, but just now
+    assert [row.verdict for row in late.rows if row.skill_id == "c"] == ["below"]
+    said = [
+        [signal.detail for signal in round_signals(facts) if signal.kind == "inclusion"]
+        for facts in (inside, late)
+    ]
+    assert said == [["in band"], ["1 of 2 outside its band, none for 3 steps"]]
 
 
 @pytest.mark.parametrize(("rate", "side"), [(0.05, "below"), (0.95, "above")])

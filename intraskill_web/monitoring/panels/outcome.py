@@ -141,12 +141,13 @@ def _chart(data: RoundData, bare: list[BareScore]) -> Markup | None:
             Line(means, "l1", _("success %(v)s") % {"v": formats.rate(means[-1][1], 2)}, pale),
             *(
                 [
+                    Line(reward, "l2 raw", pale_before=pale),
                     Line(
                         reward_means,
                         "l2",
                         _("reward %(v)s") % {"v": formats.rate(reward_means[-1][1], 2)},
                         pale,
-                    )
+                    ),
                 ]
                 if reward_means
                 else []

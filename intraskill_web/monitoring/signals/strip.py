@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.monitoring.models import SignalEvent
-from intraskill_web.monitoring.signals.rules import RECENT, Facts, Finding, findings
+from intraskill_web.monitoring.signals.rules import RECENT, WINDOWS, Facts, Finding, findings
 from intraskill_web.monitoring.signals.words import Place, words
 from jobs.transitions import State
 
@@ -82,10 +82,22 @@ def _quiet(facts: Facts, loud: set[str]) -> list[Signal]:
             text = _("%(n)s, none in the last %(m)d steps") % {"n": text, "m": RECENT}
         out.append(Signal("ok", _("Technical drops"), text, kind="technical"))
     if any(row.n for row in facts.rows) and not loud & {"inclusion", "skill_free"}:
-        out.append(Signal("ok", _("Inclusion"), _("in band"), kind="inclusion"))
+        out.append(Signal("ok", _("Inclusion"), _in_band(facts), kind="inclusion"))
     train = facts.stage("train")
     steps = series.get("perf/step_time")
     working = train is not None and train.state == State.RUNNING and len(steps) >= RECENT
     if train is not None and working and "stalled" not in loud:
         out.append(Signal("ok", _("Last step"), moment=train.updated_at, kind="stalled"))
     return out
+
+
+def _in_band(facts: Facts) -> str:
+    """What the panel says of the same rows; the rule is about rates that stay outside."""
+    outside = sum(row.verdict in ("below", "above") for row in facts.rows)
+    if not outside:
+        return _("in band")
+    return _("%(n)d of %(of)d outside its band, none for %(m)d steps") % {
+        "n": outside,
+        "of": len(facts.rows),
+        "m": WINDOWS,
+    }
