@@ -83,10 +83,11 @@ MIDDLEWARE = [
     "intraskill_web.core.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
+    "intraskill_web.core.json_errors.JsonErrors",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "intraskill_web.core.json_errors.LoginRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -95,6 +96,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "intraskill_web.urls"
 WSGI_APPLICATION = "intraskill_web.wsgi.application"
 AUTHENTICATION_BACKENDS = ["intraskill_web.monitoring.reader.ReaderBackend"]
+CSRF_FAILURE_VIEW = "intraskill_web.core.json_errors.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"

@@ -72,6 +72,11 @@ def json_response(data: Mapping[str, Any], *, status: int = 200) -> HttpResponse
     return HttpResponse(text, content_type="application/json", status=status)
 
 
+def error_response(error: str, status: int) -> HttpResponse:
+    """A refusal as data, the same for every address."""
+    return json_response({"ok": False, "error": error}, status=status)
+
+
 def csv_response(table: Table) -> HttpResponse:
     """The table as UTF-8 CSV, full precision, with a header line."""
     text = io.StringIO()

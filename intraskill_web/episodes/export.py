@@ -43,6 +43,7 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
     if kind not in KINDS:
         raise Http404
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
+    filter_.refuse_unknown()
     if filter_.errors:
         return HttpResponseBadRequest("\n".join(filter_.errors), content_type="text/plain")
     pieces = _pieces(filter_, Order() if filter_.words else order)

@@ -14,6 +14,7 @@ from django.db.models import CharField, QuerySet
 from django.db.models.functions import Cast
 from django.http import QueryDict
 
+from intraskill_web.core.parameters import unknown_experiment
 from intraskill_web.episodes import postings  # noqa: F401 registers its lookup
 from intraskill_web.episodes.grams import TOO_BIG
 from intraskill_web.episodes.models import Episode
@@ -88,6 +89,18 @@ class EpisodeFilter:
             if key != leave_out:
                 asked += PARAMETERS[key].mark(value)
         return asked
+
+    def refuse_unknown(self) -> None:
+        """For a list that is empty: an experiment that does not exist is an error too.
+
+        Asked only then, because it costs a query.
+        """
+        if not self.errors and (problem := unknown_experiment(self.values.get("experiment", ""))):
+            self.errors.append(f"{PARAMETERS['experiment'].name}: {problem}")
+
+    def refusal(self) -> dict[str, Any]:
+        """The keys by which JSON says that the filter was not understood; none where it was."""
+        return {"ok": False, "error": "; ".join(self.errors)} if self.errors else {}
 
     @property
     def has_ranges(self) -> bool:

@@ -54,7 +54,10 @@ class EpisodeList:
         if filter_.words:
             order = Order()  # hits are looked for newest first
         before, after = (Key.of(query.get(name, "")) for name in ("before", "after"))
+        filter_.errors.extend(Order.problems(query.get("sort", "")))
         listed = list_page(filter_, order, before=before, after=after)
+        if not listed.rows:
+            filter_.refuse_unknown()
         counting = None
         if listed.whole and not (before or after or order.column):
             counting = counted_rows(listed.rows)
@@ -99,6 +102,7 @@ class EpisodeList:
         return {
             "filter": dict(self.filter.values),
             "sort": str(self.order),
+            **self.filter.refusal(),
             "errors": self.filter.errors,
             "total": counting.count if counting else None,
             "more": counting.capped if counting else None,

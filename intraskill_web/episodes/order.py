@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from intraskill_web.core.parameters import not_one_of
 from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode, SearchRow
 
@@ -56,9 +57,15 @@ class Order:
 
     @classmethod
     def of(cls, text: str) -> Order:
-        """``reward`` or ``-reward``; anything else is newest first."""
+        """``reward`` or ``-reward``; anything else is newest first, and one of the problems."""
         name = text.removeprefix("-")
         return cls(name, not text.startswith("-")) if name in COLUMNS else cls()
+
+    @staticmethod
+    def problems(text: str) -> list[str]:
+        """What is said of an order that is none."""
+        known = [sign + name for name in COLUMNS for sign in ("", "-")]
+        return [f"sort: {not_one_of(text, known)}"] if text and text not in known else []
 
     def __str__(self) -> str:
         return "" if not self.column else self.column if self.ascending else f"-{self.column}"

@@ -17,6 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
 from intraskill_web.core import labels
+from intraskill_web.core.parameters import not_one_of
 from intraskill_web.episodes.prepare import chunk_term, persona_term
 from intraskill_web.episodes.terms import Terms
 from intraskill_web.episodes.words import Words
@@ -31,6 +32,7 @@ else:
 CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
 RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
 BEHAVIOUR = re.compile(r"(\w+):(.+)")
+OUTCOMES_TOO = ("success", "reward")  # columns that are described like a behaviour metric
 YES_NO = {"yes": gettext_lazy("yes"), "no": gettext_lazy("no")}
 
 
@@ -60,11 +62,7 @@ class Parameter:
     def parse(self, value: str, *, walk: bool = False) -> Q:
         """The condition. Raises FilterError."""
         if self.words is not None and value not in self.words:
-            allowed = ", ".join(self.words)
-            raise FilterError(
-                gettext("%(name)s: %(value)s is not one of %(allowed)s")
-                % {"name": self.name, "value": value[:80], "allowed": allowed}
-            )
+            raise FilterError(f"{self.name}: {not_one_of(value, self.words)}")
         return self.walk(value) if walk and self.walk else self.build(value)
 
     def mark(self, value: str) -> Terms:
@@ -176,8 +174,10 @@ def _without_chunk(value: str) -> Q:
 
 
 def _behaviour(value: str) -> Q:
-    """``searches:2..4``: a behaviour metric in a range."""
+    """``searches:2..4``: a behaviour metric in a range, success and reward among them."""
     match = BEHAVIOUR.fullmatch(value)
+    if match is not None and match[1] in OUTCOMES_TOO:
+        return Q(scored=True) & _range(match[1])(match[2])
     if match is None or match[1] not in METRICS:
         raise FilterError(gettext("%(value)s is not like searches:2..4") % {"value": value[:80]})
     return _range(f"behaviour__{match[1]}")(match[2])

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from intraskill_web.core.labels import stage_label
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import json_response
+from intraskill_web.core.twin import error_response, json_response
 from intraskill_web.experiments import rework
 from intraskill_web.experiments.actions import start_button
 from intraskill_web.experiments.models import Experiment, Stage
@@ -45,6 +45,7 @@ def change_next_round(request: HttpRequest, name: str) -> HttpResponse:
         ),
         "go": may.label,
         "hindrance": "" if may.enabled else may.why,
+        "more_rounds": number >= experiment.rounds_planned,
         "back": home,
     }
 
@@ -167,7 +168,7 @@ def _is_json(request: HttpRequest) -> bool:
 
 
 def _refused(error: InputError) -> HttpResponse:
-    return json_response({"ok": False, "error": str(error)}, status=409)
+    return error_response(str(error), 409)
 
 
 def _done(experiment: Experiment) -> HttpResponse:

@@ -17,9 +17,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import json_response, page
+from intraskill_web.core.twin import error_response, json_response, page
 from intraskill_web.experiments import experiment_view, round_view
 from intraskill_web.experiments.actions import ACTIONS
 from intraskill_web.experiments.list_page import experiment_rows
@@ -101,7 +102,7 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """One round: state, stages, signals, five panels, contributions, log."""
-    window = request.GET.get("window", "")
+    window = choice(request.GET, "window", ("last",))
     known = quick_token(name, number) if live.is_poll(request) else None
     if known and (answer := live.unchanged(request, live.etag(request, [*known, window]))):
         return answer
@@ -133,19 +134,23 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
     With ``?format=json`` the answer is the round's status, as of ``round_status --json``.
     """
     experiment = get_object_or_404(Experiment, name=name)
-    if action not in ACTIONS:
-        raise Http404(action)
     wants_json = request.GET.get("format") == "json"
+    if action not in ACTIONS:
+        if wants_json:
+            known = f"known: {', '.join(ACTIONS)}"
+            error = InputError("no such action", field="action", value=action, remedy=known)
+            return error_response(str(error), 404)
+        raise Http404(action)
     try:
         text = perform(experiment, action, request)
     except InputError as error:
         if wants_json:
-            return json_response({"ok": False, "error": str(error)}, status=409)
+            return error_response(str(error), 409)
         messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
     except OperationalError:  # locked for longer than a page may wait
         busy = _("The database is busy; nothing was changed. Try again in a moment.")
         if wants_json:
-            return json_response({"ok": False, "error": busy}, status=503)
+            return error_response(busy, 503)
         messages.error(request, busy)
     else:
         if wants_json:

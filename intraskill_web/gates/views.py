@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.charts.rows import ForestScale, forest_axis
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Round
@@ -68,8 +69,8 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
         )
     except Round.DoesNotExist:
         raise Http404(f"{name} / {number}") from None
-    profile = request.GET.get("profile")
     runs = list(round_.gate_runs.order_by("id"))
+    profile = choice(request.GET, "profile", [g.profile for g in runs]) if runs else ""
     gate = next((g for g in runs if g.profile == profile), runs[0] if runs else None)
     if gate is None:
         stages = list(round_.stages.order_by("position"))

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core import audit
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.text import storable
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.models import Episode
@@ -24,7 +25,7 @@ def card_list(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """``?status=``: the cards of a round, what they propose and what became of it."""
     round_ = _round(name, number)
     found = cards(round_)
-    status = request.GET.get("status", "")
+    status = choice(request.GET, "status", sorted({c.status for c in found or []}))
     shown = [c for c in found or [] if not status or c.status == status]
     rows = table(shown)
     context = {

@@ -15,6 +15,7 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from intraskill_web.core.parameters import ParameterError, choice, experiment_in
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.models import Candidate
@@ -33,7 +34,7 @@ REACHED: Mapping[str, Q] = {
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address asks for; unknown values of a choice are left out."""
+    """What the address asks for."""
 
     experiment: str = ""
     round: int | None = None
@@ -43,15 +44,17 @@ class Filters:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Filters:
-        """The filters of a query string."""
+        """The filters of a query string. Raises ParameterError for what is unknown."""
         number = query.get("round", "")
-        whole = number.isascii() and number.isdigit() and len(number) < 6
-        operation, reached = query.get("operation", ""), query.get("reached", "")
+        if number and not (number.isascii() and number.isdigit() and len(number) < 6):
+            raise ParameterError(
+                _("%(value)s is not a whole number") % {"value": number[:80]}, field="round"
+            )
         return cls(
-            experiment=query.get("experiment", "")[:80],
-            round=int(number) if whole else None,
-            operation=operation if operation in OPERATIONS else "",
-            reached=reached if reached in REACHED else "",
+            experiment=experiment_in(query),
+            round=int(number) if number else None,
+            operation=choice(query, "operation", OPERATIONS),
+            reached=choice(query, "reached", REACHED),
             q=query.get("q", "").replace("\x00", "").strip()[:200],
         )
 

@@ -12,6 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import page
 from intraskill_web.monitoring.models import SignalEvent
 from intraskill_web.monitoring.notify.message import words_of
@@ -25,8 +26,7 @@ SHOWS = ("unread", "open", "all")
 def inbox(request: HttpRequest) -> HttpResponse:
     """Signals by ``?show=unread|open|all``, 50 a page, older ones by ``?before=<id>``."""
     user: Any = request.user
-    show = request.GET.get("show", "unread")
-    show = show if show in SHOWS else "unread"
+    show = choice(request.GET, "show", SHOWS, "unread")
     events = unread(user) if show == "unread" else for_reader(user)
     if show == "open":
         events = events.filter(closed_at=None)

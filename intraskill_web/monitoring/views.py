@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import formats
 from intraskill_web.core.finders import plotly_folder
 from intraskill_web.core.middleware import POLICY
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.round_page import load_data, load_gates, load_state
@@ -69,7 +70,9 @@ def zoom(request: HttpRequest, name: str) -> HttpResponse:
     experiment = get_object_or_404(Experiment, name=name)
     axis = _axis(request)
     names = _names(experiment, axis)
-    chosen = [m for m in request.GET.getlist("metric") if m in names][:MAX_METRICS]
+    chosen = request.GET.getlist("metric")[:MAX_METRICS]
+    for metric in chosen:
+        choice({"metric": metric}, "metric", names)
     if not chosen:
         wanted = ["success_rate", "strict_reward_mean"] if axis == "step" else ["loss"]
         chosen = [m for m in wanted if m in names] or names[:1]
@@ -149,8 +152,7 @@ def _names(experiment: Experiment, axis: str) -> list[str]:
 
 
 def _axis(request: HttpRequest) -> str:
-    axis = request.GET.get("axis", "step")
-    return axis if axis in AXES else "step"
+    return choice(request.GET, "axis", AXES, "step")
 
 
 def _number(request: HttpRequest, name: str, default: float) -> float:

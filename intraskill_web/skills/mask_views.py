@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
@@ -35,8 +36,7 @@ def masks(request: HttpRequest, name: str, number: int) -> HttpResponse:
     targets = {c["skill_id"]: float(c["rho"]) for c in curriculum.chunks}
     own, _earlier = series.of_round(round_, 0, ())
     rows = inclusion_rows(own, curriculum.q, targets)
-    text = request.GET.get("window", "5")
-    width = int(text) if text in map(str, WIDTHS) else 5
+    width = int(choice(request.GET, "window", map(str, WIDTHS), "5"))
     borders = spans([c.step for c in rows[0].counts], width)
     cells = [windows(row, borders) for row in rows]
     seen = Episode.objects.filter(round=round_, purpose="train", group_index__isnull=False)

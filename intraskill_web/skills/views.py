@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.parameters import choice, experiment_in
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
@@ -30,7 +31,7 @@ def version_list(request: HttpRequest) -> HttpResponse:
         .annotate(size=Count("entries"))
         .order_by("-experiment_id", "-number")
     )
-    name = request.GET.get("experiment", "")
+    name = experiment_in(request.GET)
     if name:
         rows = rows.filter(experiment__name=name)
     found = list(rows[:LIMIT])
@@ -126,9 +127,8 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
 
 
 def _against(request: HttpRequest, number: int, versions: dict[int, SkillVersion]) -> int | None:
-    text = request.GET.get("against", "")
-    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else number
-    if wanted in versions and wanted != number:
+    wanted = int(choice(request.GET, "against", map(str, sorted(versions)), str(number)))
+    if wanted != number:
         return wanted
     return number - 1 if number - 1 in versions else None
 

@@ -42,7 +42,7 @@ def test_updates_are_an_axis_of_their_own(made: Made, viewer_client: Client) -> 
 @pytest.mark.parametrize(
     "query",
     ["", "metric=none", "metric=success_rate&px=-5", "metric=success_rate&px=nan", "px=1e99",
-     "metric=success_rate&x0=a&x1=b", "axis=none&metric=success_rate",
+     "metric=success_rate&x0=a&x1=b",
      "metric=success_rate&x0=9&x1=1"],
 )  # fmt: skip
 def test_senseless_questions_get_a_plain_answer(

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.experiments.queue_page import attempt_data
@@ -153,8 +154,7 @@ def _attempt(pk: int) -> Attempt:
 
 
 def _level(request: HttpRequest) -> str:
-    level = request.GET.get("level", "")
-    return level if level in LEVELS else ""
+    return choice(request.GET, "level", LEVELS[1:])
 
 
 def _text(request: HttpRequest) -> str:

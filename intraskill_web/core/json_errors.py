@@ -1,0 +1,127 @@
+"""Whoever asks for JSON is answered in JSON, whatever goes wrong: ``{"ok": false, "error": …}``.
+
+``?format=json`` asks for it, and so does an ``Accept`` header that prefers it to HTML: such a
+request is read as if it carried ``format=json``, so views know one way only. Statuses: 400 a
+parameter that is not understood, 401 no session, 403 not allowed, 404, 405, 500.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.views import csrf
+
+from intraskill_web.core.commands import experiment_named
+from intraskill_web.core.parameters import ParameterError
+from intraskill_web.core.twin import error_response
+from trainer.errors import InputError
+
+
+class JsonErrors:
+    """The middleware; it stands outside of what refuses a request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "format" not in request.GET and _prefers_json(request):
+            query = request.GET.copy()
+            query["format"] = "json"
+            request.GET = query  # type: ignore[assignment]
+        response = self.get_response(request)
+        if request.headers.get("Accept"):
+            patch_vary_headers(response, ("Accept",))
+        if response.status_code < 400 or not asks_json(request) or _is_json(response):
+            return response
+        error = error_response(_words(response.status_code, request), response.status_code)
+        if allow := response.headers.get("Allow"):
+            error.headers["Allow"] = allow
+        return error
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """What a view could not understand or find, in its own words; all else takes its course."""
+        if isinstance(error, ParameterError):
+            if asks_json(request):
+                return error_response(str(error), 400)
+            return render(request, "core/not_understood.html", {"error": error}, status=400)
+        if not asks_json(request):
+            return None
+        if isinstance(error, Http404):
+            return error_response(_missing(request), 404)
+        if isinstance(error, PermissionDenied):
+            return error_response(str(error) or _words(403, request), 403)
+        return None
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """A script without a session is told so; a browser is led to the login."""
+
+    def handle_no_permission(  # type: ignore[override]  # the stubs know of redirects only
+        self, request: HttpRequest, view_func: Any
+    ) -> HttpResponseBase:
+        if asks_json(request):
+            return error_response(_words(401, request), 401)
+        return super().handle_no_permission(request, view_func)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without its token: in JSON with how to send it, else as a page."""
+    if not asks_json(request):
+        return csrf.csrf_failure(request, reason=reason)
+    remedy = _("Send the value of the CSRF cookie as the header X-CSRFToken")
+    return error_response(f"{reason.rstrip('.')}. {remedy}", 403)
+
+
+def asks_json(request: HttpRequest) -> bool:
+    """Whether the answer is to be JSON."""
+    return request.GET.get("format") == "json"
+
+
+def _prefers_json(request: HttpRequest) -> bool:
+    return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+
+
+def _is_json(response: HttpResponse) -> bool:
+    return response.headers.get("Content-Type", "").startswith("application/json")
+
+
+def _words(status: int, request: HttpRequest) -> str:
+    if status == 401:
+        return _("not signed in; sign in at /login/ and send the session's cookie")
+    if status == 403:
+        return _("your role may look at this, not change it; an admin can give you another")
+    if status == 404:
+        return _missing(request)
+    if status == 405:
+        return _("%(method)s is not answered here") % {"method": request.method}
+    if status < 500:
+        return _("the request is not understood")
+    return _("the page failed; what happened stands in the log of the web server")
+
+
+def _missing(request: HttpRequest) -> str:
+    """What is not there: the experiment, the round, or the address."""
+    match = request.resolver_match
+    values = match.kwargs if match else {}
+    if match and match.route.startswith("experiments/<slug:name>/"):
+        try:
+            experiment = experiment_named(values["name"])
+        except InputError as error:
+            return str(error)
+        rounds = sorted(experiment.rounds.values_list("number", flat=True))
+        if "rounds/<int:number>/" in match.route and values["number"] not in rounds:
+            known = ", ".join(map(str, rounds)) or _("none yet")
+            return str(
+                InputError(
+                    "no such round", field="round", value=values["number"], remedy=f"known: {known}"
+                )
+            )
+    return _("there is nothing at %(address)s") % {"address": request.path}

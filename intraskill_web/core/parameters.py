@@ -1,0 +1,59 @@
+"""Parameters of an address with a fixed set of values: an unknown one is refused, never ignored.
+
+The middleware ``core.json_errors`` answers the refusal with status 400, as a page or as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from django.utils.translation import gettext as _
+
+from intraskill_web.experiments.models import Experiment
+from trainer.errors import InputError
+
+SHOWN = 20  # names of a long list that a refusal gives
+
+
+class ParameterError(InputError):
+    """A parameter whose value is unknown."""
+
+
+def choice(query: Mapping[str, str], name: str, allowed: Iterable[str], default: str = "") -> str:
+    """The value of a parameter that must be one of ``allowed``; ``default`` where it is not given.
+
+    Raises ParameterError.
+    """
+    value = query.get(name, "")
+    if not value:
+        return default
+    known = list(allowed)
+    if value not in known:
+        raise ParameterError(not_one_of(value, known), field=name)
+    return value
+
+
+def not_one_of(value: str, known: Iterable[str]) -> str:
+    """What an unknown value is told, with the values there are."""
+    names = list(known)
+    allowed = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return _("%(value)s is not one of %(allowed)s") % {
+        "value": value[:80],
+        "allowed": allowed or _("none yet"),
+    }
+
+
+def unknown_experiment(name: str) -> str:
+    """Why there is nothing of the experiment ``name``; empty where it exists. One query or two."""
+    if not name or Experiment.objects.filter(name=name).exists():
+        return ""
+    names = Experiment.objects.order_by("-id").values_list("name", flat=True)
+    return not_one_of(name, names[: SHOWN + 1])
+
+
+def experiment_in(query: Mapping[str, str]) -> str:
+    """The parameter ``experiment``, empty or the name of one that exists. Raises ParameterError."""
+    name = query.get("experiment", "")
+    if problem := unknown_experiment(name):
+        raise ParameterError(problem, field="experiment")
+    return name

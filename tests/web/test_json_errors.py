@@ -1,0 +1,148 @@
+"""Whoever asks for JSON gets JSON when something is refused, missing or broken; others a page."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from intraskill_web.experiments import views
+from intraskill_web.experiments.models import Experiment
+
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def experiment(db: None) -> Experiment:
+    return Experiment.objects.create(name="mine", rounds_planned=2)
+
+
+def refused(answer, status: int) -> str:  # type: ignore[no-untyped-def]
+    """The error of an answer that refuses in JSON."""
+    assert answer.status_code == status
+    assert answer["Content-Type"] == "application/json"
+    data = answer.json()
+    assert data["ok"] is False and set(data) == {"ok", "error"}
+    return str(data["error"])
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/experiments/nosuch/", "no such experiment"),
+        ("/experiments/nosuch/rounds/0/gate/", "known: mine"),
+        ("/experiments/mine/rounds/7/", "no such round"),
+        ("/nothing/here/", "/nothing/here/"),
+        ("/episodes/99999/", "/episodes/99999/"),
+    ],
+)
+def test_what_is_missing_is_named(
+    experiment: Experiment, viewer_client: Client, path: str, words: str
+) -> None:
+    assert words in refused(viewer_client.get(f"{path}?format=json"), 404)
+    assert words in refused(viewer_client.get(path, headers=JSON), 404)
+    page = viewer_client.get(path)
+    assert page.status_code == 404 and page["Content-Type"].startswith("text/html")
+
+
+def test_an_unknown_action_lists_those_there_are(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    path = "/experiments/mine/actions/explode/"
+    error = refused(operator_client.post(f"{path}?format=json"), 404)
+    assert "no such action" in error and "start, stop" in error
+    assert error == refused(operator_client.post(path, headers=JSON), 404)
+
+
+def test_without_a_session_a_script_is_told_and_a_browser_is_led_to_the_login(
+    experiment: Experiment, anonymous: Client
+) -> None:
+    assert "/login/" in refused(anonymous.get("/?format=json"), 401)
+    assert "/login/" in refused(anonymous.post("/experiments/mine/actions/start/?format=json"), 401)
+    assert anonymous.get("/")["Location"].startswith("/login/")
+
+
+def test_a_role_that_may_not_is_refused_in_json(
+    experiment: Experiment, viewer_client: Client
+) -> None:
+    path = "/experiments/mine/actions/start/"
+    assert "role" in refused(viewer_client.post(f"{path}?format=json"), 403)
+    assert "role operator" in viewer_client.post(path).content.decode()
+
+
+def test_a_missing_csrf_token_is_explained_to_scripts_and_to_people(
+    experiment: Experiment, operator: object
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)  # type: ignore[arg-type]
+    path = "/experiments/mine/actions/start/"
+    assert "X-CSRFToken" in refused(client.post(path, headers=JSON), 403)
+    page = client.post(path)
+    assert page.status_code == 403
+    assert "The form was too old" in page.content.decode()
+    assert not experiment.rounds.exists()
+
+
+def test_a_method_that_is_not_answered_names_itself(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    answer = operator_client.get("/experiments/mine/actions/start/?format=json")
+    assert refused(answer, 405).startswith("GET")
+    assert answer["Allow"] == "POST"
+
+
+def test_a_fault_of_ours_is_json_too(
+    experiment: Experiment, operator: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object) -> str:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(views, "perform", broken)
+    client = Client(raise_request_exception=False)
+    client.force_login(operator)  # type: ignore[arg-type]
+    path = "/experiments/mine/actions/start/"
+    error = refused(client.post(f"{path}?format=json"), 500)
+    assert "log" in error and "secret" not in error
+    assert client.post(path)["Content-Type"].startswith("text/html")
+
+
+def test_an_accept_header_asks_for_the_twin_of_a_page(
+    experiment: Experiment, viewer_client: Client
+) -> None:
+    by_header = viewer_client.get("/experiments/mine/", headers=JSON)
+    assert by_header.json() == viewer_client.get("/experiments/mine/?format=json").json()
+    assert "Accept" in by_header["Vary"]
+    for accept in ("*/*", "text/html,application/xhtml+xml,*/*;q=0.8"):
+        page = viewer_client.get("/experiments/mine/", headers={"Accept": accept})
+        assert page["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ledger/?operation=MOVE",
+        "ledger/?reached=moon",
+        "ledger/?round=one",
+        "ledger/?experiment=nosuch",
+        "skills/?experiment=nosuch",
+        "inbox/?show=some",
+        "experiments/mine/zoom/?axis=week",
+        "experiments/mine/zoom/?metric=nosuch",
+        "episodes/?experiment=nosuch",
+        "episodes/?sort=price",
+        "episodes/?outcome=bogus",
+        "episodes/behaviour/?by=xx",
+        "episodes/behaviour/?metric=nosuch",
+        "episodes/behaviour/?experiment=nosuch",
+    ],
+)
+def test_an_unknown_value_of_a_parameter_is_refused_with_those_there_are(
+    experiment: Experiment, viewer_client: Client, query: str
+) -> None:
+    answer = viewer_client.get(f"/{query}&format=json")
+    assert answer.status_code == 400
+    data = answer.json()
+    name, value = query.split("?")[1].split("=")
+    assert data["ok"] is False
+    assert data["error"].startswith(f"{name}: {value} is not")
+    page = viewer_client.get(f"/{query}")
+    assert f"{value} is not" in page.content.decode()
