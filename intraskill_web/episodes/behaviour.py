@@ -12,19 +12,23 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.definitions import definitions
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
+from intraskill_web.episodes.behaviour_scope import experiments, pooled, purposes, scope
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
-from intraskill_web.episodes.parameters import PARAMETERS
+from intraskill_web.episodes.parameters import OUTCOMES_TOO, PARAMETERS
 from trainer.analysis.behaviour import METRICS
 
 MOST = 20_000  # episodes of one page, the newest
 SECONDS = 3.0
+SHOWN = (*OUTCOMES_TOO, *METRICS)
 # cohort → column, and the parameter of the list that asks for one
 COHORTS = {
     "round": ("round__number", "round", gettext_lazy("round")),
@@ -58,13 +62,13 @@ class ShownBin:
 @require_safe
 def behaviour(request: HttpRequest) -> HttpResponse:
     """One metric of the episodes that a filter finds, by cohort."""
-    filter_ = EpisodeFilter.of(request.GET)
-    metric = request.GET.get("metric", "")
-    metric = metric if metric in METRICS else "model_steps"
-    by = request.GET.get("by", "")
-    by = by if by in COHORTS else "round"
+    metric = choice(request.GET, "metric", SHOWN, "model_steps")
+    by = choice(request.GET, "by", COHORTS, "round")
+    filter_ = scope(request)
     column, parameter, _label = COHORTS[by]
     rows, slow = _rows(filter_, column, metric)
+    if not rows:
+        filter_.refuse_unknown()
     found, shared = cohorts((str(name), task, value) for name, task, value in rows)
     if by in ("round", "step"):
         found.sort(key=lambda c: (not c.name.isdecimal(), int(c.name) if c.name.isdecimal() else 0))
@@ -82,13 +86,19 @@ def behaviour(request: HttpRequest) -> HttpResponse:
         )
         for b in bins(values)
     ]
+    named = definitions()
     context = {
         "section": "episodes",
         "filter": filter_,
         "chips": list(filter_.chips()),
         "query": filter_.query(),
         "metric": metric,
-        "metrics": METRICS,
+        "code": f"behaviour_{metric}",
+        "metrics": [(key, named[f"behaviour_{key}"].title) for key in SHOWN],
+        "defined": named[f"behaviour_{metric}"],
+        "experiments": experiments(filter_.values.get("experiment", "")),
+        "purposes": purposes(filter_),
+        "pooled": pooled(filter_, by),
         "by": by,
         "cohort_names": [(key, str(label)) for key, (_c, _p, label) in COHORTS.items()],
         "cohorts": shown,
@@ -99,9 +109,13 @@ def behaviour(request: HttpRequest) -> HttpResponse:
         "slow": slow,
     }
     table = _table([_flat(item.cohort) for item in shown])
-    data = {"metric": metric, "by": by, "n": len(rows), "shared_tasks": shared,
-            "cohorts": table.data()}  # fmt: skip
-    return page(request, "episodes/behaviour.html", context, lambda: data, table=table)
+    data = {"filter": dict(filter_.values), "metric": metric, "by": by, "n": len(rows),
+            "shared_tasks": shared, "cohorts": table.data(), **filter_.refusal()}  # fmt: skip
+    refused = filter_.errors and request.GET.get("format") == "json"
+    return page(
+        request, "episodes/behaviour.html", context, lambda: data,
+        table=table, status=400 if refused else 200,
+    )  # fmt: skip
 
 
 def _rows(
@@ -113,10 +127,14 @@ def _rows(
         with limited(SECONDS):
             if filter_.words:
                 rows = rows.filter(pk__in=_holding(filter_))
-            found = rows.values_list(column, "task_id", f"behaviour__{metric}")[:MOST]
+            found = rows.values_list(column, "task_id", _column(metric))[:MOST]
             return [(n, t, float(v)) for n, t, v in found if isinstance(v, int | float)], False
     except TooSlow:
         return [], True
+
+
+def _column(metric: str) -> str:
+    return metric if metric in OUTCOMES_TOO else f"behaviour__{metric}"
 
 
 def _holding(filter_: EpisodeFilter) -> list[int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from intraskill_web.core.definitions import definitions
 from intraskill_web.episodes.cohorts import BINS, bins, cohorts
-from intraskill_web.episodes.metric_words import METRIC_WORDS
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import prepare
 from intraskill_web.episodes.publish import publish
@@ -86,9 +88,53 @@ def test_every_count_opens_exactly_its_episodes(played: Experiment, viewer_clien
     assert (data["n"], data["shared_tasks"], len(data["cohorts"])) == (6, 3, 2)
 
 
-@pytest.mark.parametrize("query", ["metric=none&by=none", "q=tarn", "behaviour=x:1", "step=three"])
+@pytest.mark.parametrize("query", ["q=tarn", "behaviour=x:1", "step=three", "experiment=nosuch"])
 def test_odd_requests_are_answered(played: Experiment, viewer_client: Client, query: str) -> None:
-    assert viewer_client.get(f"/episodes/behaviour/?{query}").status_code == 200
+    page = viewer_client.get(f"/episodes/behaviour/?{query}")
+    assert page.status_code == 200
+    told = 'role="alert"' in page.content.decode()
+    assert told == (query != "q=tarn")
+
+
+@pytest.mark.parametrize("query", ["metric=none", "metric=searches&by=xx"])
+def test_an_unknown_metric_or_cohort_is_no_other_one(
+    played: Experiment, viewer_client: Client, query: str
+) -> None:
+    answer = viewer_client.get(f"/episodes/behaviour/?{query}")
+    assert answer.status_code == 400
+    assert "is not one of" in answer.content.decode()
+
+
+def test_it_opens_with_the_newest_experiment_that_played_and_one_purpose(
+    played: Experiment, viewer_client: Client
+) -> None:
+    Experiment.objects.create(name="idle")
+    data = viewer_client.get("/episodes/behaviour/?format=json").json()
+    assert (data["filter"], data["n"]) == ({"experiment": "played", "purpose": "bare"}, 3)
+    text = viewer_client.get("/episodes/behaviour/").content.decode()
+    assert '<option value="played" selected>' in text
+    assert '<option value="bare" selected>' in text
+    assert "pooled" not in text
+    assert "needs two cohorts" in text and "of all cohorts" not in text
+    everything = viewer_client.get("/episodes/behaviour/?by=round").content.decode()
+    assert "Episodes of all experiments and purposes are pooled" in everything
+
+
+@pytest.mark.parametrize(("metric", "mean"), [("success", 0.5), ("reward", None)])
+def test_success_and_reward_are_described_and_lead_to_their_episodes(
+    played: Experiment, viewer_client: Client, metric: str, mean: float | None
+) -> None:
+    path = f"/episodes/behaviour/?metric={metric}&by=experiment"
+    data = viewer_client.get(f"{path}&format=json").json()
+    assert data["n"] == 6
+    if mean is not None:
+        assert data["cohorts"][0]["mean"] == mean
+    links = re.findall(r'href="(/episodes/\?behaviour=[^"]+)">(\d+)</a>',
+                       viewer_client.get(path).content.decode())  # fmt: skip
+    assert sum(int(n) for _address, n in links) == 6
+    for address, n in links:
+        found = viewer_client.get(f"{unescape(address)}&format=json").json()
+        assert found["total"] == int(n)
 
 
 def test_a_trace_too_odd_to_be_walked_has_no_behaviour(db: None, home: Path) -> None:
@@ -99,4 +145,6 @@ def test_a_trace_too_odd_to_be_walked_has_no_behaviour(db: None, home: Path) -> 
 
 
 def test_every_metric_is_named_by_what_it_counts() -> None:
-    assert list(METRIC_WORDS) == list(METRICS)
+    for language in ("en", "zh-hans"):
+        known = [k for k in definitions(language) if k.startswith("behaviour_")]
+        assert known == [f"behaviour_{metric}" for metric in ("success", "reward", *METRICS)]

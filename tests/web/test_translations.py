@@ -16,6 +16,7 @@ from django.utils.functional import Promise
 
 from intraskill_web.core import definitions, labels
 from intraskill_web.core.po import entries
+from intraskill_web.episodes.behaviour import SHOWN
 from tests.web.factories import Made
 from tests.web.html import Page
 
@@ -117,6 +118,7 @@ def test_every_question_mark_has_its_definition_and_every_definition_its_questio
         "protocol_errors",
         "step_time",
         "throughput",
+        *(f"behaviour_{metric}" for metric in SHOWN),  # beside the chosen metric
     }
     assert used == definitions.definitions("en").keys()
 

@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.core.labels import TREATMENTS, word
-from intraskill_web.episodes.metric_words import METRIC_WORDS
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.replay_words import original_word
 
@@ -25,9 +24,3 @@ def beside(episode: Episode) -> str:
         return formats.count(episode.sample_id)
     arm = word(TREATMENTS, episode.arm)
     return _("start, %(arm)s") % {"arm": arm} if episode.purpose == "baseline" else arm
-
-
-@register.filter
-def metric_word(metric: str) -> str:
-    """What a behaviour metric counts in an episode."""
-    return word(METRIC_WORDS, metric)
