@@ -8,14 +8,16 @@ message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from intraskill_web.core.labels import stage_label
+from intraskill_web.experiments.button import Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
+from intraskill_web.experiments.plan_buttons import plan_buttons
 from jobs.transitions import ACTIVE, DONE, RESUMABLE, RoundState, State
 
 SKIP_REFUSED = {  # as rework.NEEDED, in the words of the page
@@ -23,32 +25,7 @@ SKIP_REFUSED = {  # as rework.NEEDED, in the words of the page
     "train": gettext_lazy("The round has no checkpoint without it"),
     "validate": gettext_lazy("The gate compares with it"),
 }
-RARE = frozenset({"change", "skip", "extend", "until", "hold"})  # behind "More"
 ACTIONS = ("start", "stop", "resume", "pause", "unpause", "extend", "until", "hold")
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """One action. ``why`` stands below it: what happens, or why it cannot be done now."""
-
-    key: str
-    label: str
-    icon: str
-    why: str
-    enabled: bool
-    url: str
-    style: str = ""
-    confirm: str = ""  # the question of the dialog; empty: no dialog
-    is_link: bool = False  # leads to a page where it is done
-    number: int | None = None  # what to ask for, under the name ``rounds``
-
-    @property
-    def is_rare(self) -> bool:
-        return self.key in RARE
-
-    def data(self) -> dict[str, object]:
-        """For the JSON twin."""
-        return {"action": self.key, "enabled": self.enabled, "why": self.why, "url": self.url}
 
 
 def buttons(
@@ -63,9 +40,7 @@ def buttons(
         start_button(experiment, last),
         _change(experiment, last, stages, active),
         _skip(experiment, last, stages, active),
-        _extend(experiment, last),
-        _until(experiment, last),
-        _hold(experiment),
+        *plan_buttons(experiment, last, stages),
     ]
     if may_operate and not experiment.imported:
         return made
@@ -73,10 +48,6 @@ def buttons(
     if not may_operate:
         reason = _("Needs the role operator")
     return [replace(button, why=reason, enabled=False) for button in made]
-
-
-def _url(experiment: Experiment, action: str) -> str:
-    return reverse("experiments:act", args=[experiment.name, action])
 
 
 def _stop(experiment: Experiment, active: Stage | None) -> Button:
@@ -95,19 +66,26 @@ def _stop(experiment: Experiment, active: Stage | None) -> Button:
             "there to the same result."
         ) % {"stage": stage_label(active.kind)}
     return Button(
-        "stop", _("Stop round"), "stop", why, enabled, _url(experiment, "stop"), "danger", confirm
+        "stop",
+        _("Stop round"),
+        "stop",
+        why,
+        enabled,
+        act_url(experiment, "stop"),
+        "danger",
+        confirm,
     )
 
 
 def _pause(experiment: Experiment, active: Stage | None, stages: Sequence[Stage]) -> Button:
     if experiment.pause_after_stage:
         why = _("Now: pauses after this stage") if active else _("Paused; waits for you")
-        url = _url(experiment, "unpause")
+        url = act_url(experiment, "unpause")
         return Button("unpause", _("Do not pause"), "play", why, True, url)
     if active is None:
         return Button(
             "pause", _("Pause after stage"), "pause", _("Nothing is running"), False,
-            _url(experiment, "pause"),
+            act_url(experiment, "pause"),
         )  # fmt: skip
     after = next((s for s in stages if s.position == active.position + 1), None)
     why = (
@@ -116,14 +94,14 @@ def _pause(experiment: Experiment, active: Stage | None, stages: Sequence[Stage]
         else _("Holds before the next round")
     )
     label = _("Pause after %(stage)s") % {"stage": stage_label(active.kind).lower()}
-    return Button("pause", label, "pause", why, True, _url(experiment, "pause"))
+    return Button("pause", label, "pause", why, True, act_url(experiment, "pause"))
 
 
 def _resume(
     experiment: Experiment, last: Round | None, stages: Sequence[Stage], active: Stage | None
 ) -> Button:
     rest = next((s for s in stages if s.state not in DONE), None)
-    url = _url(experiment, "resume")
+    url = act_url(experiment, "resume")
     label = _("Resume")
     if active is not None:
         why = _busy(active)
@@ -146,7 +124,7 @@ def start_button(experiment: Experiment, last: Round | None) -> Button:
     """Begin the next round; disabled, with the reason, while none may begin."""
     number = 0 if last is None else last.number + 1
     label = _("Start round %(n)d") % {"n": number}
-    url = _url(experiment, "start")
+    url = act_url(experiment, "start")
     if number >= experiment.rounds_planned:
         why = ngettext(
             "The %(n)d planned round has begun",
@@ -209,24 +187,3 @@ def _skip(
         return Button("skip", label, "next", _("Goes on without it, with a reason"), True, url,
                       is_link=True)  # fmt: skip
     return Button("skip", label, "next", why, False, url, is_link=True)
-
-
-def _until(experiment: Experiment, last: Round | None) -> Button:
-    begun = 0 if last is None else last.number + 1
-    wanted = max(experiment.rounds_planned, begun + 1)
-    why = _("Begins each next round by itself until so many are done")
-    return Button("until", _("Continue until"), "next", why, True, _url(experiment, "until"),
-                  number=wanted)  # fmt: skip
-
-
-def _hold(experiment: Experiment) -> Button:
-    why = _("Finishes the round, then waits for you")
-    if not experiment.auto_continue:
-        why = _("Already so: each round waits for you")
-    return Button("hold", _("Hold after this round"), "pause", why, experiment.auto_continue,
-                  _url(experiment, "hold"))  # fmt: skip
-
-
-def _extend(experiment: Experiment, last: Round | None) -> Button:
-    why = _("Now: stops after round %(n)d") % {"n": experiment.rounds_planned - 1}
-    return Button("extend", _("Plan one round more"), "next", why, True, _url(experiment, "extend"))

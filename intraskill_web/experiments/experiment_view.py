@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Table
-from intraskill_web.experiments.actions import Button, buttons
+from intraskill_web.experiments.actions import buttons
+from intraskill_web.experiments.button import Button
 from intraskill_web.experiments.checkpoints import (
     checkpoint_chart,
     checkpoint_rows,

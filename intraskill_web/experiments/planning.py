@@ -48,7 +48,12 @@ def set_rounds_planned(
     refuse_imported(experiment)
     begun = experiment.rounds.count()
     if rounds < max(1, begun):
-        raise InputError(f"{begun} rounds have begun", field="rounds", value=rounds)
+        raise InputError(
+            f"{begun} rounds have begun",
+            field="rounds",
+            value=rounds,
+            remedy=f"Plan at least {max(1, begun)} in all",
+        )
     with transaction.atomic():
         experiment.rounds_planned = rounds
         experiment.save(update_fields=["rounds_planned", "updated_at"])

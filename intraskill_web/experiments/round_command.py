@@ -22,15 +22,19 @@ class RoundCommand(JsonCommand):
     def run(self, **options: Any) -> bool:
         """Act and report."""
         experiment = experiment_named(options["name"])
-        self.act(experiment, options["round"])
+        done = self.act(experiment, options["round"])
         round_ = self.round_of(experiment, options["round"])
         status = round_status(round_)
         stages = ", ".join(f"{s['stage']} {s['state'] or '-'}" for s in status["stages"])
         self.emit(status, f"{experiment.name} round {round_.number}: {round_.state} ({stages})")
-        return True
+        return done
 
-    def act(self, experiment: Experiment, number: int | None) -> None:
-        """Do something to the experiment. Raises InputError when it may not be done."""
+    def act(self, experiment: Experiment, number: int | None) -> bool:
+        """Do something to the experiment; False when there was nothing to do.
+
+        Raises InputError when it may not be done.
+        """
+        return True
 
     @staticmethod
     def round_of(experiment: Experiment, number: int | None) -> Round:

@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from intraskill_web.episodes.links import episodes_url
-from intraskill_web.experiments.actions import Button, buttons
+from intraskill_web.experiments.actions import buttons
+from intraskill_web.experiments.button import Button
 from intraskill_web.experiments.lane import WITHOUT_GATE, LaneStage, gate_mode, lane
 from intraskill_web.experiments.models import Attempt, Round
 from intraskill_web.experiments.round_page import (

@@ -78,15 +78,19 @@ def _refuse_start(
             remedy="Rounds run in order; resume an earlier one with round_resume",
         )  # fmt: skip
     if last is not None and last.state != RoundState.SUCCEEDED:
+        active = last.state in (RoundState.RUNNING, RoundState.STOPPING)
         raise InputError(
-            f"round {last.number} is {last.state}", field="round", value=following,
-            remedy="Wait for it, or resume it with round_resume",
+            f"round {last.number} is {last.state}", field="round", value=number,
+            remedy="Wait for it, or stop it with round_stop" if active
+            else "Go on with it by round_resume",
         )  # fmt: skip
     if following >= experiment.rounds_planned:
         raise InputError(
             f"all {experiment.rounds_planned} planned rounds are finished",
             field="round",
-            value=following,
+            value=number,
+            remedy=f"Plan more with round_extend {experiment.name} {following + 1}, "
+            "or on the page of the experiment",
         )
 
 

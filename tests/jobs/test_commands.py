@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode
-from intraskill_web.experiments.models import Attempt, Experiment
+from intraskill_web.experiments.flow import new_round
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.moves import refresh_round
 from jobs.models import Host
 from jobs.transitions import State
 from tests.jobs.traces import trace
@@ -51,6 +54,11 @@ def test_a_round_is_started_shown_stopped_and_resumed(
     assert (status["state"], status["stages"][0]["state"]) == ("stopped", "stopped")
     _, [status], _ = command("round_resume", "small", "--round", "0")
     assert status["stages"][0]["attempt"] == 2
+    command("round_stop", "small")
+    code, [idle], message = command("round_stop", "small")
+    assert (code, idle["state"]) == (1, "stopped")
+    assert "nothing is running" in message
+    _, [status], _ = command("round_resume", "small")
     _, [again], _ = command("round_status", "small")
     assert again == status
 
@@ -77,10 +85,36 @@ def test_bad_requests_end_with_2_and_say_what_to_do(
     assert code == 2 and "no such round" in message
     command("round_start", "small")
     code, _, message = command("round_start", "small")
-    assert code == 2 and "round 0 is running" in message
+    assert code == 2 and "round 0 is running. Wait for it, or stop it with round_stop" in message
     code, _, message = command("round_stop", "small", "--round", "3")
     assert code == 2 and "only the latest round, 0" in message
     assert Attempt.objects.get().state == State.QUEUED
+
+
+def test_more_rounds_are_planned_where_all_are_finished(
+    experiment: Experiment, handed_in: Jobs, command: Command
+) -> None:
+    Experiment.objects.update(rounds_planned=1)
+    experiment.refresh_from_db()
+    finished = new_round(experiment, 0)
+    Stage.objects.filter(round=finished).update(state=State.SUCCEEDED)
+    refresh_round(finished)
+    code, _, message = command("round_start", "small")
+    assert code == 2 and "found" not in message
+    assert "all 1 planned rounds are finished. Plan more with round_extend small 2" in message
+    code, [planned], message = command("round_extend", "small", "2")
+    assert code == 0 and "round 0 has played it" in message
+    assert (planned["experiment"], planned["rounds_planned"], planned["rounds_begun"]) == (
+        "small", 2, 1,
+    )  # fmt: skip
+    assert AuditEvent.objects.get(action="experiment.rounds").detail["rounds"] == 2
+    code, [status], _ = command("round_start", "small")
+    assert (code, status["round"]) == (0, 1)
+    for rounds in ("1", "20000"):
+        code, lines, message = command("round_extend", "small", rounds)
+        assert (code, lines) == (2, []) and f"found {rounds}" in message
+    code, _, message = command("round_extend", "nobody", "2")
+    assert code == 2 and "known: small" in message
 
 
 def test_ingesting_twice_adds_nothing(

@@ -1,4 +1,4 @@
-"""Which settings a demonstration runs with."""
+"""Which settings a demonstration runs with, and how its end is told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import yaml
 from django.conf import settings
 
 from jobs.demo import configuration
+from jobs.summary import told
 from trainer.errors import InputError
 
 MINI = Path(settings.BASE_DIR) / "configs" / "mini"
@@ -43,3 +44,18 @@ def test_a_profile_that_the_file_does_not_allow_is_named_by_flag_and_field(tmp_p
         configuration(path=tmp_path / "mine.yaml", profile="published", threads=1)
     assert caught.value.field == "--profile (gate.profile)"
     assert caught.value.value == "published"
+
+
+def test_the_summary_of_the_demo_is_a_few_lines_for_people() -> None:
+    verdicts = {"a": {"status": "selected"}, "b": {"status": "retired"}}
+    figures = {"round": 0, "bare_success": 0.5, "full_success": None, "bank_size": 2,
+               "selected_size": 1, "gate": {"coefficients": verdicts}}  # fmt: skip
+    arms = {"bare_success": 0.25, "full_success": 0.75}
+    text = told({"experiment": "small", "state": "succeeded", "seconds": 75.0, "start": arms,
+                 "rounds": [figures], "test": None})  # fmt: skip
+    assert text.splitlines() == [
+        "small: succeeded in 1 min 15 s",
+        "  start    success without the skill 0.250, with it 0.750",
+        "  round 0  success without the skill 0.500, with it \u2013"
+        " · chunks 2 → 1 (1 selected, 1 retired)",
+    ]

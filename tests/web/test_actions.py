@@ -123,8 +123,36 @@ def test_after_a_finished_round_the_next_can_start(experiment: Experiment) -> No
     finish(new_round(experiment, 0))
     assert enabled(experiment) == {"start", "change", *ALWAYS}
     finish(new_round(experiment, 1))
-    assert enabled(experiment) == ALWAYS
+    assert enabled(experiment) == ALWAYS - {"hold"}
+    assert shown(experiment)["hold"][1] == "All 2 planned rounds are finished"
     assert shown(experiment)["start"][1] == "All 2 planned rounds have begun"
+
+
+def test_planning_more_asks_first_once_the_test_split_was_played(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    finish(new_round(experiment, 0))
+    page = "/experiments/mine/"
+    assert "confirm-extend" not in operator_client.get(page).content.decode()
+    finish(new_round(experiment, 1))
+    text = operator_client.get(page).content.decode()
+    assert 'data-confirm="#confirm-extend"' in text and 'data-confirm="#confirm-until"' in text
+    assert "round 1 has played it" in text
+    assert shown(experiment)["extend"][1] == "The test split will be played again"
+    Stage.objects.filter(round__number=1, kind="select").update(state=State.SKIPPED)
+    assert "confirm-extend" not in operator_client.get(page + "?again").content.decode()
+
+
+def test_after_the_last_round_the_next_cannot_be_edited_and_the_page_says_where_to_plan_more(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    finish(new_round(experiment, 0))
+    page = "/experiments/mine/next/"
+    assert "readonly" not in operator_client.get(page).content.decode()
+    finish(new_round(experiment, 1))
+    text = operator_client.get(page).content.decode()
+    assert "readonly" in text and "Show the difference" not in text
+    assert 'All 2 planned rounds have begun: <a href="/experiments/mine/#b-more">' in text
 
 
 @pytest.mark.parametrize("wanted", ["", "?format=json"])

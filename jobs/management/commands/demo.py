@@ -1,7 +1,7 @@
 """``manage.py demo``: run the demonstration through the queue; with ``--wait`` until it is over.
 
 Where an ``up`` runs this home its services do the work; else the services run for as long as this
-command waits. Prints one JSON line a stage, then the summary.
+command waits. Prints a line a stage, then the summary; both as JSON with ``--json``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jobs.reconcile import may_resume
 from jobs.services import instance
 from jobs.services.stack import running_stack
 from jobs.services.supervisor import Supervisor
-from jobs.summary import summary_of
+from jobs.summary import summary_of, told
 from jobs.transitions import TERMINAL, RoundState, State
 from trainer.errors import InputError
 
@@ -67,13 +67,15 @@ class Command(JsonCommand):
                 )
             experiment = demo.run_once(config)
             experiment.refresh_from_db()
-            self.emit({"experiment": experiment.name, "state": experiment.state})
+            answer = {"experiment": experiment.name, "state": experiment.state}
+            self.emit(answer, f"{experiment.name}: {experiment.state}")
             return True
         with self._services() as supervisor:
             experiment = demo.run_once(config)
             self._report(experiment, supervisor)
         experiment.refresh_from_db()
-        self.emit(summary_of(experiment))
+        summary = summary_of(experiment)
+        self.emit(summary, told(summary))
         return experiment.state == RoundState.SUCCEEDED
 
     @contextmanager

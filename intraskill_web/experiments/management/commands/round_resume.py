@@ -10,7 +10,8 @@ from intraskill_web.experiments.services import resume_round
 class Command(RoundCommand):
     help = __doc__ or ""
 
-    def act(self, experiment: Experiment, number: int | None) -> None:
+    def act(self, experiment: Experiment, number: int | None) -> bool:
         """Resume."""
         self.require_latest(experiment, number)
         resume_round(experiment)
+        return True

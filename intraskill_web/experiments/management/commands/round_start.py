@@ -25,6 +25,7 @@ class Command(RoundCommand):
             pin_host(experiment_named(options["name"]), options["host"])
         return super().run(**options)
 
-    def act(self, experiment: Experiment, number: int | None) -> None:
+    def act(self, experiment: Experiment, number: int | None) -> bool:
         """Start."""
         start_round(experiment, number)
+        return True

@@ -10,8 +10,10 @@ from intraskill_web.experiments.services import stop_round
 class Command(RoundCommand):
     help = __doc__ or ""
 
-    def act(self, experiment: Experiment, number: int | None) -> None:
-        """Stop."""
+    def act(self, experiment: Experiment, number: int | None) -> bool:
+        """Stop; where nothing runs that is said, as the JSON action refuses it."""
         self.require_latest(experiment, number)
-        if not stop_round(experiment):
-            self.note("nothing was running")
+        stopped = stop_round(experiment)
+        if not stopped:
+            self.note("incomplete: nothing is running")
+        return stopped
