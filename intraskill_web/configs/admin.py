@@ -47,7 +47,7 @@ class ConfigRevisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("Reason"))
     def reason_line(self, item: ConfigRevision) -> str:
-        return item.reason if len(item.reason) <= 80 else item.reason[:79] + "…"
+        return item.why if len(item.why) <= 80 else item.why[:79] + "…"
 
     @admin.display(description=gettext_lazy("Experiments"), ordering="used")
     def rounds(self, item: Any) -> int:

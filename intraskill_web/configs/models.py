@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment
@@ -13,6 +14,7 @@ from intraskill_web.experiments.models import Experiment
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
+AS_BEGUN = "As experiment {} began"  # the reason of what nobody wrote down
 KIND_CHOICES = [
     ("gate", _("gate")),
     ("analyst", _("analyst")),
@@ -67,6 +69,15 @@ class ConfigRevision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} r{self.number}"
+
+    @property
+    def why(self) -> str:
+        """The reason in the reader's language where it was not written by a person."""
+        before, after = AS_BEGUN.split("{}")
+        name = self.reason.removeprefix(before).removesuffix(after)
+        if self.reason == AS_BEGUN.format(name):
+            return gettext("As experiment %(name)s began") % {"name": name}
+        return self.reason
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from intraskill_web.configs.kinds import PARTS, check, write_text
-from intraskill_web.configs.models import ConfigRevision, ConfigUse
+from intraskill_web.configs.models import AS_BEGUN, ConfigRevision, ConfigUse
 from intraskill_web.experiments.models import Experiment
 from trainer.canonical import fingerprint
 
@@ -55,6 +55,6 @@ def _same(experiment: Experiment, kind: str) -> ConfigRevision | None:
         document=document,
         text=write_text(document),
         sha256=digest,
-        reason=f"As experiment {experiment.name} began",
+        reason=AS_BEGUN.format(experiment.name),
         author_id=experiment.owner_id,
     )

@@ -89,6 +89,16 @@ TRIAGE: Words = {
     "all_wrong_retry_disabled": _("all wrong, no retry"),
 }
 SPLITS: Words = {"train": _("training"), "val": _("validation"), "test": _("test")}
+GATE_STATES: Words = {
+    "complete": pgettext_lazy("state of a gate", "complete"),
+    "incomplete": _("incomplete"),
+}
+WORKER_STATES: Words = {
+    "idle": _("idle"),
+    "busy": pgettext_lazy("state of a worker", "busy"),
+    "suspended": _("suspended"),
+    "started": _("starting"),
+}
 UNITS: Words = {
     "step": _("steps"),
     "episode": _("episodes"),
@@ -111,6 +121,11 @@ def state_label(state: str) -> str:
 def stage_label(kind: str) -> str:
     """The short name of a stage."""
     return word(STAGES, kind)
+
+
+def arms(text: str) -> str:
+    """The words for an arm, or for the difference of two."""
+    return " \u2212 ".join(word(TREATMENTS, arm) for arm in text.split(" \u2212 "))
 
 
 def chunk_status(status: str) -> str:

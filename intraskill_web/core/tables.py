@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from intraskill_web.core import formats
 
-Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number", "status"]
+Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number", "status", "arms"]
 SHOW: Mapping[Kind, Callable[[Any], str]] = {
     "count": lambda value: formats.count(int(value)),
     "rate": lambda value: formats.rate(float(value)),
@@ -35,10 +35,10 @@ class Column:
         """The value as people read it."""
         if value is None or value == "":
             return formats.UNKNOWN
-        if self.kind == "status":  # words of states need the models, which need this module
-            from intraskill_web.core.labels import chunk_status
+        if self.kind in ("status", "arms"):  # their words need models, which need this module
+            from intraskill_web.core.labels import arms, chunk_status
 
-            return chunk_status(str(value))
+            return (arms if self.kind == "arms" else chunk_status)(str(value))
         return SHOW.get(self.kind, str)(value)
 
 

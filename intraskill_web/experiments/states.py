@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from jobs.transitions import RoundState, State
 
@@ -30,7 +31,7 @@ ROUND_STATE_LABELS = {
 STAGE_LABELS = {
     "freeze": _("Freeze curriculum"),
     "train": _("Train"),
-    "analyse": _("Analyse failures"),
+    "analyse": pgettext_lazy("stage", "Analyse failures"),
     "validate": _("Validate"),
     "gate": _("Gate"),
     "select": _("Select"),

@@ -121,7 +121,7 @@ def _arms(experiment: Experiment, scores: Sequence[CheckpointScore]) -> Table:
         rows.append(row)
     columns = [
         Column("step", _("Step"), "count"),
-        Column("arm", _("Arm")),
+        Column("arm", _("Arm"), "arms"),
         Column("n", _("Tasks"), "count"),
         Column("reward", _("Reward"), "rate"),
         Column("sem", _("SEM"), "rate"),
@@ -157,7 +157,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 def _differences(documents: Sequence[dict[str, Any]]) -> Table:
     columns = [
-        Column("contrast", _("Contrast")),
+        Column("contrast", _("Contrast"), "arms"),
         Column("metric", _("Metric"), "mono"),
         Column("difference", _("Difference"), "effect"),
         Column("low", _("From"), "effect"),

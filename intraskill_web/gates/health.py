@@ -15,6 +15,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
+from intraskill_web.core.labels import GATE_STATES, word
 from intraskill_web.episodes.models import Episode
 from intraskill_web.gates.models import Contribution, GateRun
 
@@ -45,7 +46,9 @@ def checks(gate: GateRun, rows: Sequence[Contribution]) -> list[Check]:
     ).count()
     untouched = _("%(n)s test tasks in either run") % {"n": formats.count(tested)}
     return [
-        Check("status", _("Gate finished"), gate.status, gate.status == "complete"),
+        Check(
+            "status", _("Gate finished"), word(GATE_STATES, gate.status), gate.status == "complete"
+        ),
         Check("coverage", _("Coverage"), pairs, _covered(gate) if _counted(gate) else None),
         _balance(gate, rows),
         Check("pool", _("Pool frozen"), formats.hash8(pool), bool(pool) or None),

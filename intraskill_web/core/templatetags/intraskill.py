@@ -20,7 +20,14 @@ from django.utils.translation import gettext as _
 from intraskill_web.charts import rows
 from intraskill_web.core import access, formats
 from intraskill_web.core.definitions import definitions
-from intraskill_web.core.labels import CHANGES, OPERATIONS, chunk_status, state_label, word
+from intraskill_web.core.labels import (
+    CHANGES,
+    OPERATIONS,
+    WORKER_STATES,
+    chunk_status,
+    state_label,
+    word,
+)
 from intraskill_web.experiments.took import Took
 
 register = template.Library()
@@ -58,6 +65,12 @@ def rates(value: tuple[float, float] | None, places: int = 3) -> str:
 def change_word(change: str) -> str:
     """What became of a chunk between two versions, in a word."""
     return word(CHANGES, change)
+
+
+@register.filter
+def worker_state(state: str) -> str:
+    """What a worker does, in a word."""
+    return word(WORKER_STATES, state)
 
 
 @register.filter

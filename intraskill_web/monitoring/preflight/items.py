@@ -9,6 +9,8 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from intraskill_web.monitoring.preflight.words import worded
+
 # passed; warning: may start; failed: red; skipped: could not be looked at; pending: not yet
 STATES = ("passed", "warning", "failed", "skipped", "pending")
 
@@ -47,6 +49,11 @@ class Item:
     def label(self) -> str:
         """The name in words; a technical name as it is."""
         return str(NAMES.get(self.name, self.name))
+
+    @property
+    def found(self) -> str:
+        """What was found, in the reader's language."""
+        return worded(self.detail)
 
     @property
     def red(self) -> bool:

@@ -42,13 +42,14 @@ def plan_item(config: Mapping[str, Any], number: int, planned: int) -> Item:
     kept = int(rollout.get("groups_kept", 0)) * each
     updates = int(optimiser.get("updates_per_step", 1))
     detail = ngettext(
-        "round %(n)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d episodes = "
-        "%(all)s; %(kept)d kept a step for %(updates)d update of %(batch)s",
-        "round %(n)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d episodes = "
-        "%(all)s; %(kept)d kept a step for %(updates)d updates of %(batch)s",
+        "round %(n)d, %(place)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d "
+        "episodes = %(all)s; %(kept)d kept a step for %(updates)d update of %(batch)s",
+        "round %(n)d, %(place)d of %(planned)d: %(steps)d steps × %(groups)d groups × %(each)d "
+        "episodes = %(all)s; %(kept)d kept a step for %(updates)d updates of %(batch)s",
         updates,
     ) % {
         "n": number,
+        "place": number + 1,
         "planned": planned,
         "steps": steps,
         "groups": groups,
