@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from intraskill_web.experiments.button import Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
@@ -39,7 +40,11 @@ def _hold(experiment: Experiment, last: Round | None) -> Button:
     enabled = experiment.auto_continue
     why = _("Finishes the round, then waits for you")
     if _is_over(experiment, last):
-        why = _("All %(n)d planned rounds are finished") % {"n": experiment.rounds_planned}
+        why = ngettext(
+            "The %(n)d planned round is finished",
+            "All %(n)d planned rounds are finished",
+            experiment.rounds_planned,
+        ) % {"n": experiment.rounds_planned}
         enabled = False
     elif not experiment.auto_continue:
         why = _("Already so: each round waits for you")

@@ -86,7 +86,9 @@ def _refuse_start(
         )  # fmt: skip
     if following >= experiment.rounds_planned:
         raise InputError(
-            f"all {experiment.rounds_planned} planned rounds are finished",
+            "the planned round is finished"
+            if experiment.rounds_planned == 1
+            else f"all {experiment.rounds_planned} planned rounds are finished",
             field="round",
             value=number,
             remedy=f"Plan more with round_extend {experiment.name} {following + 1}, "

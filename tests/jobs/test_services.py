@@ -106,7 +106,7 @@ def test_only_planned_rounds_start(experiment: Experiment, handed_in: Jobs) -> N
             Stage.objects.get(kind=kind)
         )
         finish(attempt)
-    with pytest.raises(InputError, match="all 1 planned rounds are finished"):
+    with pytest.raises(InputError, match="the planned round is finished"):
         services.start_round(experiment)
     with pytest.raises(InputError, match="1 rounds have begun"):
         planning.set_rounds_planned(experiment, 0)
