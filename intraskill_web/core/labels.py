@@ -88,6 +88,11 @@ TRIAGE: Words = {
     "environment_or_runtime_error": _("technical"),
     "all_wrong_retry_disabled": _("all wrong, no retry"),
 }
+TRIGGERS: Words = {  # why the analyst looked at a group
+    "all_wrong": _("retry failed too"),
+    "low_mean": _("rarely succeeded"),
+    "cold_start": _("cold start"),
+}
 SPLITS: Words = {"train": _("training"), "val": _("validation"), "test": _("test")}
 GATE_STATES: Words = {
     "complete": pgettext_lazy("state of a gate", "complete"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from intraskill_web.core.labels import TRIAGE, Words
+from intraskill_web.core.labels import TRIAGE, TRIGGERS, Words
 
 METRICS: Words = {
     "reward": _("Strict reward"),
@@ -23,8 +23,8 @@ METRICS: Words = {
     "model_steps": _("Model steps"),
     "protocol_errors": _("Protocol errors"),
     "protocol_error_rate": _("Protocol error rate"),
-    "policy_failures": _("Policy failures"),
-    "policy_failure_rate": _("Policy failure rate"),
+    "policy_failures": _("Truncated turns"),
+    "policy_failure_rate": _("Truncated turn rate"),
     "invalid_actions": _("Invalid actions"),
     "invalid_action_rate": _("Invalid action rate"),
     "total_actions": _("Executed actions"),
@@ -123,6 +123,7 @@ FUNNEL: Words = {
     "trainer_episodes": _("Episodes trained on"),
     "all_wrong_groups": _("Groups that failed throughout"),
     "analysed_cards": _("Failures analysed"),
+    **{f"triggered_{key}": word for key, word in TRIGGERS.items()},
     "eligible_cards": _("Eligible cards"),
     "evidence_only_cards": _("Evidence only"),
     "candidates": _("Candidates"),
