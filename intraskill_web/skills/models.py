@@ -68,12 +68,15 @@ class ChunkRevision(models.Model):
 
 
 class SkillVersionChunk(models.Model):
-    """A chunk's place in a version, with its measured effect and the rho it trains with."""
+    """A chunk's place in a version, with its estimated effect and the rho it trains with.
+
+    Of a published gate the effect is the coefficient, of a standard one its shrunk value.
+    """
 
     version = models.ForeignKey(SkillVersion, on_delete=models.CASCADE, related_name="entries")
     revision = models.ForeignKey(ChunkRevision, on_delete=models.CASCADE, related_name="entries")
     order = models.PositiveIntegerField()
-    effect = models.FloatField(null=True, blank=True)  # coefficient of the last gate
+    effect = models.FloatField(null=True, blank=True)  # what the bank states; rho follows it
     rho = models.FloatField(null=True, blank=True)  # inclusion probability in assisted groups
 
     class Meta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Count
@@ -17,6 +18,8 @@ from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.gates.forest import KEPT
+from intraskill_web.gates.models import Contribution
 from intraskill_web.skills import diff
 from intraskill_web.skills.models import Curriculum, SkillVersion, SkillVersionChunk
 
@@ -74,11 +77,13 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
     changes: list[diff.ChunkChange] = []
     if against is not None:
         changes = diff.compare(_texts(entries[against]), _texts(own))
+    betas = _betas(versions[number])
     curriculum = Curriculum.objects.filter(version=versions[number]).select_related("round").first()
     version = versions[number]
     shown = [
         {
             "entry": entry,
+            "beta": betas.get(entry.revision.skill_id),
             "words": diff.word_count(entry.revision.content),
             "href": episodes_url(experiment=name, chunk=entry.revision.skill_id),
         }
@@ -97,7 +102,7 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
         "changes": changes,
         "counts": diff.counts(changes),
         "curriculum": curriculum,
-        "table": _table(own),
+        "table": _table(own, betas),
         "crumbs": [
             (_("Experiments"), reverse("experiments:list")),
             (name, reverse("experiments:detail", args=[name])),
@@ -115,7 +120,7 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
             "number": number,
             "bank_sha256": version.bank_sha256,
             "from_round": version.from_round.number if version.from_round else None,
-            "chunks": _table(own).data(),
+            "chunks": _table(own, betas).data(),
             "against": against,
             "changes": [
                 {"skill_id": c.skill_id, "change": c.change, "old": c.old_place, "new": c.new_place}
@@ -123,7 +128,7 @@ def version_detail(request: HttpRequest, name: str, number: int) -> HttpResponse
             ],
         }
 
-    return page(request, "skills/version.html", context, data, table=_table(own))
+    return page(request, "skills/version.html", context, data, table=_table(own, betas))
 
 
 def _against(request: HttpRequest, number: int, versions: dict[int, SkillVersion]) -> int | None:
@@ -152,12 +157,26 @@ def _texts(entries: list[SkillVersionChunk]) -> list[diff.Text]:
     ]
 
 
-def _table(entries: list[SkillVersionChunk]) -> Table:
+def _betas(version: SkillVersion) -> dict[str, float]:
+    """What the gate that selected the version measured of each chunk: one query.
+
+    The bank keeps what rho follows, which a standard gate shrinks; beta is the gate page's figure.
+    """
+    if version.from_round is None:
+        return {}
+    rows = Contribution.objects.filter(gate__round=version.from_round, status__in=KEPT).order_by(
+        "gate_id"
+    )
+    return {c.logical_chunk_id: c.coefficient for c in rows if c.coefficient is not None}
+
+
+def _table(entries: list[SkillVersionChunk], betas: Mapping[str, float]) -> Table:
     columns = [
         Column("order", _("Place"), "count"),
         Column("skill_id", _("Chunk"), "mono"),
         Column("title", _("Title")),
-        Column("effect", _("Effect"), "effect"),
+        Column("beta", _("β of its gate"), "effect"),
+        Column("effect", _("Effect that rho follows"), "effect"),
         Column("rho", _("rho"), "rate"),
         Column("content_sha256", _("Text hash"), "mono"),
         Column("content", _("Text")),
@@ -170,6 +189,7 @@ def _table(entries: list[SkillVersionChunk]) -> Table:
                 "order": entry.order + 1,
                 "skill_id": entry.revision.skill_id,
                 "title": entry.revision.title,
+                "beta": betas.get(entry.revision.skill_id),
                 "effect": entry.effect,
                 "rho": entry.rho,
                 "content_sha256": entry.revision.content_sha256,

@@ -132,7 +132,7 @@ def test_what_does_not_exist_is_a_404(made: Made, viewer_client: Client, path: s
         ),
         (
             "/experiments/demo/skills/0/?format=csv",
-            "order,skill_id,title,effect,rho,content_sha256,content",
+            "order,skill_id,title,beta,effect,rho,content_sha256,content",
         ),
     ],
 )
