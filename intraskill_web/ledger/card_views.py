@@ -16,7 +16,7 @@ from intraskill_web.core.twin import page
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round
 from intraskill_web.experiments.round_view import crumbs
-from intraskill_web.ledger.cards import Card, cards, counts, table
+from intraskill_web.ledger.cards import Card, cards, counts, table, triggers
 from intraskill_web.ledger.models import SEE_PRIVILEGED, Candidate
 
 
@@ -35,11 +35,12 @@ def card_list(request: HttpRequest, name: str, number: int) -> HttpResponse:
         "cards": shown,
         "counts": counts(found or []),
         "total": len(found or []),
+        "triggers": triggers(shown),
         "status": status,
         "used": _used(round_),
         "crumbs": crumbs(round_, (_("Cards"), "")),
     }
-    data = {"known": found is not None, "cards": rows.data()}
+    data = {"known": found is not None, "triggers": triggers(shown), "cards": rows.data()}
     return page(request, "ledger/cards.html", context, lambda: data, table=rows)
 
 

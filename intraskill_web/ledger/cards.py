@@ -72,6 +72,11 @@ class Card:
         return str(self.row["source_trajectory_id"])
 
     @property
+    def trigger(self) -> str:
+        """Why its group was analysed; published cards come from failed retries alone."""
+        return str(self.row.get("trigger") or "all_wrong")
+
+    @property
     def eligible(self) -> bool:
         """Whether the compiler may use it."""
         return bool(self.row.get("eligible_for_consolidation"))
@@ -120,11 +125,17 @@ def counts(found: Sequence[Card]) -> list[tuple[str, str, int]]:
     return [(s, str(STATUSES.get(s, s)), n) for s, n in numbers.most_common()]
 
 
+def triggers(found: Sequence[Card]) -> dict[str, int]:
+    """How many of them each trigger brought, in the order of its name."""
+    return dict(sorted(Counter(card.trigger for card in found).items()))
+
+
 def table(found: Sequence[Card]) -> Table:
     """The deployable side as data."""
     columns = [
         Column("card_id", _("Card"), "mono"),
         Column("status", _("Status")),
+        Column("trigger", _("Analysed because")),
         Column("eligible", _("Eligible")),
         Column("source_trajectory_id", _("Episode"), "mono"),
         Column("task_id", _("Task"), "mono"),
@@ -138,6 +149,7 @@ def table(found: Sequence[Card]) -> Table:
             {
                 "card_id": card.id,
                 "status": card.status,
+                "trigger": card.trigger,
                 "eligible": card.eligible,
                 "source_trajectory_id": card.source,
                 "task_id": card.row.get("task_id"),

@@ -79,12 +79,15 @@ def without(plan: RoundPlan) -> RoundPlan:
 
 
 def publish(stage: Stage, plan: RoundPlan) -> dict[str, Any]:
-    """Rows of the candidates; the outcome is the summary's counts, and whether all went well."""
+    """Rows of the candidates; the outcome is the summary's counts, also by trigger, and whether all
+    went well."""
     publish_candidates(stage.round, pool(plan))
     summary = read_json(folder(plan) / "analysis_summary.json")
     outcome: dict[str, Any] = {
         key: value for key, value in summary.items() if isinstance(value, int | float)
     }
+    if triggers := summary.get("triggers"):
+        outcome["triggers"] = triggers
     chat = plan.config.analyst.endpoint
     if chat is not None:  # else nobody sends a bill
         cost = summary.get("accounting", {}).get("cost", 0.0)

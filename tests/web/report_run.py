@@ -268,6 +268,7 @@ def _gate(folder: Path, bank: dict[str, Any], rng: random.Random) -> dict[str, A
         folder / "analysis/analysis_summary.json",
         {
             "triage_groups": 3,
+            "triggers": {"all_wrong": 1, "low_mean": 2},
             "analyzed_cards": 3,
             "eligible_cards": 2,
             "candidates": 1,

@@ -107,3 +107,18 @@ def test_cards_that_are_not_here_are_said_to_be_absent(made: Made, viewer_client
     text = viewer_client.get("/experiments/demo/rounds/1/cards/").content.decode()
     assert "The cards of this round are not here." in text
     assert viewer_client.get("/experiments/demo/rounds/1/cards/x/").status_code == 404
+
+
+def test_the_list_says_what_brought_its_cards(carded: Made, viewer_client: Client) -> None:
+    path = carded.rounds[0].folder / "analysis" / "failure_cards.jsonl"
+    triggers = ["low_mean", "all_wrong", "low_mean"]
+    rows = [
+        {"source_trajectory_id": f"s-{i}", "status": "NO_PROPOSAL", "trigger": trigger}
+        for i, trigger in enumerate(triggers)
+    ]
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    text = " ".join(Page(viewer_client.get(LIST).content.decode()).text.split())
+    assert "Analysed because: retry failed too 1, rarely succeeded 2" in text
+    twin = viewer_client.get(f"{LIST}?format=json").json()
+    assert twin["triggers"] == {"all_wrong": 1, "low_mean": 2}
+    assert [card["trigger"] for card in twin["cards"]] == triggers

@@ -64,6 +64,15 @@ def test_every_chapter_is_there_in_both_languages(site: Path) -> None:
     assert '<html lang="zh-CN">' in (site / "zh/index.html").read_text(encoding="utf-8")
 
 
+def test_the_table_of_rounds_says_what_brought_the_cards(site: Path) -> None:
+    english = (site / "index.html").read_text(encoding="utf-8")
+    assert "Analysed because" in english and "retry failed too 1, rarely succeeded 2" in english
+    chinese = (site / "zh/index.html").read_text(encoding="utf-8")
+    assert "重试也失败 1, 很少成功 2" in chinese
+    rounds = (site / "data/rounds.csv").read_text(encoding="utf-8")
+    assert "triggered_all_wrong,triggered_low_mean" in rounds
+
+
 def test_the_check_finds_nothing_and_computes_gates_and_differences_again(site: Path) -> None:
     found = check_report(site)
     assert found["problems"] == []

@@ -180,6 +180,8 @@ class _Own:
         if summary:
             cards = summary["analyzed_cards"]
             put("analysed_cards", cards, summary["triage_groups"], "groups", summary_name)
+            for trigger, count in sorted(summary.get("triggers", {}).items()):
+                put(f"triggered_{trigger}", count, summary["triage_groups"], "groups", summary_name)
             put("eligible_cards", summary["eligible_cards"], cards, "cards", summary_name)
             only = len(summary["evidence_only_card_ids"])
             put("evidence_only_cards", only, summary["eligible_cards"], "eligible cards",

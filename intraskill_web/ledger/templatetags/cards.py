@@ -7,7 +7,8 @@ from typing import Any
 
 from django import template
 
-from intraskill_web.core.labels import word
+from intraskill_web.core import formats
+from intraskill_web.core.labels import TRIGGERS, word
 from intraskill_web.ledger.cards import STATUSES
 
 register = template.Library()
@@ -17,6 +18,12 @@ register = template.Library()
 def card_status(status: str) -> str:
     """What a card proposes, in words."""
     return word(STATUSES, status)
+
+
+@register.filter
+def by_trigger(triggers: Mapping[str, int]) -> str:
+    """Why groups were analysed, and how many: ``retry failed too 2, rarely succeeded 11``."""
+    return ", ".join(f"{word(TRIGGERS, t)} {formats.count(n)}" for t, n in triggers.items())
 
 
 @register.filter

@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
-from intraskill_web.core.labels import SPLITS, word
+from intraskill_web.core.labels import SPLITS, TRIGGERS, word
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.checkpoints import (
     checkpoint_chart,
@@ -125,6 +125,11 @@ def _rounds(inputs: Inputs) -> TableCard:
     rows = []
     for item in inputs.analysis.rounds:
         gate = gates.get(item.round)
+        because = [
+            f"{name} {formats.count(int(count))}"
+            for key, name in TRIGGERS.items()
+            if (count := _value(item.funnel, f"triggered_{key}")) is not None
+        ]
         counts = {key: item.funnel[key].value for key in COUNTS if key in item.funnel}
         measured: dict[str, object] = {}
         if gate is not None:
@@ -140,6 +145,7 @@ def _rounds(inputs: Inputs) -> TableCard:
                 "step": item.step,
                 "chunks": f"{_shown(item.input_chunks)} → {_shown(item.selected_chunks)}",
                 **counts,
+                "because": ", ".join(because) or None,
                 **measured,
             }
         )
@@ -149,6 +155,7 @@ def _rounds(inputs: Inputs) -> TableCard:
         Column("chunks", _("Chunks")),
         Column("generated_episodes", _("Episodes generated"), "count"),
         Column("all_wrong_groups", _("Groups that failed throughout"), "count"),
+        Column("because", _("Analysed because")),
         Column("eligible_cards", _("Eligible cards"), "count"),
         Column("candidates", _("Candidates"), "count"),
         Column("bare", _("Bare reward"), "rate"),
