@@ -150,3 +150,25 @@ def test_it_takes_few_queries(
 ) -> None:
     with django_assert_max_num_queries(8):
         viewer_client.get(PATH)
+
+
+def test_the_audit_says_whether_it_is_sound_in_its_own_card(
+    made: Made, viewer_client: Client
+) -> None:
+    def parts() -> tuple[str, str]:
+        html = viewer_client.get(PATH).content.decode()
+        head, card = html.split('id="win"')[0], html.split('id="audit"')[1]
+        return Page(head).text, Page(card).text
+
+    head, card = parts()
+    assert "Succeeded" not in head
+    assert "sound" in card.split() and "unsound" not in card
+    odd = Episode.objects.filter(
+        round=made.rounds[0], purpose="train", treatment_mode="assisted"
+    ).first()
+    assert odd is not None
+    odd.skill_ids = [*odd.skill_ids, "another"]
+    odd.save()
+    head, card = parts()
+    assert "Failed" not in head
+    assert "unsound" in card
