@@ -105,7 +105,7 @@ def build(
         question=question,
         answers=answers,
         problem=problem,
-        plan=plan(query, gate, rows, evidence),
+        plan=plan(query, gate, rows),
         table=_table(sure),
         parts=components_table(ordered, evidence),
     )

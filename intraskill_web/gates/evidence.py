@@ -24,7 +24,6 @@ from trainer.errors import InputError
 from trainer.files import read_json, write_json
 from trainer.gate.refit import (
     FinishedGate,
-    difference_sd,
     fit_published,
     fit_standard,
     load_finished,
@@ -74,7 +73,6 @@ class Evidence:
     observations: list[Observation]
     design: Mapping[str, Any]
     refit_error: float
-    sd: float
     stamp: tuple[str, int, int]  # the file it was read from
 
 
@@ -125,7 +123,6 @@ def _evidence(folder: Path, kept: Path, mtime: int, size: int) -> Evidence:
         observations=_observations(gate, fit),
         design=facts,
         refit_error=float(np.max(np.abs(fit.beta[:, at] - stored))),
-        sd=difference_sd(gate),
         stamp=(str(folder), mtime, size),
     )
 

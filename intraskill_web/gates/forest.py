@@ -46,6 +46,7 @@ class Forest:
     families: list[list[ForestLine]]
     axis: Markup
     selected: int
+    held: int
     total: int
     budget: int | None
     statuses: list[str]
@@ -54,6 +55,11 @@ class Forest:
     excluding_zero: int
     by_chance: str
     table: Table
+
+    @property
+    def kept(self) -> int:
+        """How many are in the next bank."""
+        return self.selected + self.held
 
     def __iter__(self) -> Iterator[list[ForestLine]]:
         return iter(self.families)
@@ -71,7 +77,8 @@ def forest(gate: GateRun, rows: Sequence[Contribution], *, experiment: str) -> F
     return Forest(
         families=lines,
         axis=forest_axis(scale),
-        selected=sum(r.status in KEPT for r in rows),
+        selected=sum(r.status == "selected" for r in rows),
+        held=sum(r.status == "held" for r in rows),
         total=len(rows),
         budget=gate.summary.get("active_skill_budget"),
         statuses=[s for s in STATUS_ORDER if s in present],

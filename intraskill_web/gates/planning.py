@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.whatif import layout_of
 from trainer.errors import InputError
@@ -19,7 +18,7 @@ MORE = 5  # slots that the panel adds when nothing is asked
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Now and then. Standard errors and detectable effects are None while the SD is unknown."""
+    """Now and then. Standard errors and detectable effects are None where the gate has none."""
 
     slots: int
     tasks: int
@@ -36,10 +35,12 @@ class Plan:
         return f"{(self.ratio - 1) * 100:+.0f} %".replace("-", "\u2212")
 
 
-def plan(
-    query: Mapping[str, str], gate: GateRun, rows: Sequence[Contribution], evidence: Evidence | None
-) -> Plan | None:
-    """The panel for ``?slots=&tasks=``; None where a design cannot be told from the rows."""
+def plan(query: Mapping[str, str], gate: GateRun, rows: Sequence[Contribution]) -> Plan | None:
+    """The panel for ``?slots=&tasks=``; None where a design cannot be told from the rows.
+
+    What is typical now is the median of the gate's own standard errors, those of the forest; the
+    ratio of two imagined designs says how it changes.
+    """
     layout = layout_of(rows)
     tasks_now = gate.observations or gate.requested
     if not tasks_now or not layout.slots:
@@ -56,16 +57,17 @@ def plan(
         b = typical_error(rewrites[:kept], slots - kept, tasks, profile)
     except InputError:
         return None
-    sd = evidence.sd if evidence else 0.0
-    known = evidence is not None
+    seen = [row.se for row in rows if row.se is not None]
+    se_now = median(seen) if seen else None
+    se = None if se_now is None else se_now * b / a
     return Plan(
         slots=slots,
         tasks=tasks,
         slots_now=now,
         tasks_now=tasks_now,
-        se_now=a * sd if known else None,
-        se=b * sd if known else None,
-        mde=DETECTABLE * b * sd if known else None,
+        se_now=se_now,
+        se=se,
+        mde=None if se is None else DETECTABLE * se,
         ratio=b / a,
     )
 

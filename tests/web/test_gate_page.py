@@ -12,6 +12,7 @@ from intraskill_web.gates.forest import families, forest
 from intraskill_web.gates.health import balance, checks, sound
 from intraskill_web.gates.models import Contribution, GateRun
 from tests.web.factories import Made
+from tests.web.html import Page
 
 PATH = "/experiments/demo/rounds/0/gate/"
 
@@ -123,3 +124,14 @@ def test_the_forest_names_the_estimator_of_the_profile(
 ) -> None:
     GateRun.objects.filter(pk=gate.pk).update(profile=profile)
     assert said in viewer_client.get(PATH).content.decode()
+
+
+def test_what_is_kept_is_split_into_selected_and_held(gate: GateRun, viewer_client: Client) -> None:
+    kept = list(gate.contributions.filter(status="selected").order_by("order"))
+    for row in kept[2:]:
+        row.status = "held"
+        row.save()
+    found = forest(gate, list(gate.contributions.all()), experiment="demo")
+    assert (found.kept, found.selected, found.held) == (len(kept), 2, len(kept) - 2)
+    text = " ".join(Page(viewer_client.get(PATH).content.decode()).text.split())
+    assert f"{len(kept)} kept of {found.total}: 2 selected, {len(kept) - 2} held" in text
