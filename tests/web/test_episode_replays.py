@@ -210,3 +210,23 @@ def test_a_replay_stands_beside_its_original_from_their_first_divergence(
     for query in ("?with=original", "?with=original&row=99999", "?with=original&row=x"):
         answer = viewer_client.get(page + query)
         assert answer.status_code == 200 and b"The trace cannot be shown." in answer.content
+
+
+def test_the_row_of_what_was_is_about_all_that_its_numbers_count(
+    replay: Replay, viewer_client: Client
+) -> None:
+    rows = Episode.objects.filter(
+        experiment=replay.episode.experiment,
+        purpose="train",
+        scored=True,
+        group_index__isnull=False,
+    )
+    one = rows.order_by("group_index").first()
+    assert one is not None
+    group = Episode.objects.filter(
+        experiment=one.experiment, purpose="train", group_index=one.group_index
+    )
+    html = viewer_client.get(f"/episodes/{one.pk}/replay/").content.decode()
+    (row,) = re.findall(r"<tr>\s*<th scope=\"row\">as it was.*?</tr>", html, re.DOTALL)
+    assert f"{group.count()} episodes, this one among them" in row
+    assert 'class="badge' not in row
