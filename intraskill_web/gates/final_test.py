@@ -129,7 +129,7 @@ def _arms(experiment: Experiment, scores: Sequence[CheckpointScore]) -> Table:
         Column("steps", _("Steps a task"), "rate"),
         Column("model_steps", _("Model steps"), "count"),
         Column("protocol_errors", _("Protocol errors"), "count"),
-        Column("policy_failures", _("Policy failures"), "count"),
+        Column("policy_failures", _("Truncated turns"), "count"),
         Column("invalid_actions", _("Invalid actions"), "count"),
         Column("actions", _("Actions"), "count"),
         Column("completion_tokens", _("Completion tokens"), "count"),

@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.test import Client
+from django.utils.translation import override
 
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.models import OUTCOME_LABELS, Episode
 from intraskill_web.experiments.models import CheckpointScore
 from intraskill_web.gates import whatif
 from intraskill_web.gates.design import facts
 from intraskill_web.gates.evidence import evidence_of
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.soundness import design_checks
+from intraskill_web.reports.site.words import METRICS
 from tests.web.factories import Made
 from trainer.files import write_json
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA
@@ -181,7 +183,7 @@ def test_without_observations_the_page_says_so(gate: GateRun, viewer_client: Cli
     assert "observations are not here" in text
     data = viewer_client.get(f"{PATH}?as=standard&format=json").json()
     assert "needs the gate" in data["what_if"]["problem"]
-    assert data["plan"]["se"] is None
+    assert data["plan"]["se_now"] == 0.021  # of the rows themselves
     assert viewer_client.get(f"{PATH}tasks/?chunk=brand-first").status_code == 404
 
 
@@ -193,6 +195,43 @@ def test_more_slots_raise_the_error_and_more_tasks_lower_it(
 
     assert ratio("slots=18") > 1.0
     assert ratio("slots=11&tasks=400") < 0.5
+
+
+def test_what_is_typical_now_is_the_median_error_of_the_forest(
+    gate: GateRun, viewer_client: Client
+) -> None:
+    rows = list(gate.contributions.order_by("order"))
+    for row, se in zip(rows, (0.050, 0.052, *[0.051] * len(rows)), strict=False):
+        row.se = se
+        row.save()
+    plan = viewer_client.get(f"{PATH}?slots=20&format=json").json()["plan"]
+    assert plan["se_now"] == 0.051
+    assert plan["se"] == pytest.approx(0.051 * plan["ratio"])
+    gate.contributions.update(se=None)
+    plan = viewer_client.get(f"{PATH}?slots=20&format=json").json()["plan"]
+    assert plan["se_now"] is None and plan["se"] is None and plan["ratio"] > 1
+
+
+def test_truncated_turns_are_not_called_as_failed_episodes_are(
+    made: Made, viewer_client: Client
+) -> None:
+    folder = "round-001/test/bare"
+    CheckpointScore.objects.create(
+        experiment=made.experiment, round=made.rounds[1], step=24, split="test", arm="bare",
+        n=40, success=0.6, reward=0.7, path=folder,
+    )  # fmt: skip
+    summary = {"behavior": {"policy_failures": 3}}
+    write_json(made.experiment.folder / folder / "summary.json", summary)
+    path = "/experiments/demo/test/"
+    assert viewer_client.get(f"{path}?format=json").json()["arms"][0]["policy_failures"] == 3
+    for language in ("en", "zh-hans"):
+        with override(language):
+            failed = str(OUTCOME_LABELS["failure"]).lower()
+            html = viewer_client.get(path, headers={"Accept-Language": language}).content.decode()
+            labels = [str(METRICS[k]).lower() for k in ("policy_failures", "policy_failure_rate")]
+            assert str(METRICS["policy_failures"]) in html
+        assert failed not in html.lower()
+        assert not any(failed in label for label in labels)
 
 
 def test_the_test_page_compares_arms_from_episodes(made: Made, viewer_client: Client) -> None:

@@ -66,6 +66,11 @@ def test_every_page_tells_the_same_gap_whichever_tasks_each_arm_played(
     assert (told["gap"], told["pairs"]) == (expected, 20)
     assert (told["low"], told["high"]) == pytest.approx(row.gap.interval)
     assert "+0.200" in viewer_client.get("/experiments/demo/").content.decode()
+def test_every_interval_names_its_method(made: Made, viewer_client: Client) -> None:
+    play(made, "bare", [True, True, False, False, False, True])
+    play(made, "full", [True, True, True, True, False])
+    text = Page(viewer_client.get(PATH).content.decode()).text
+    assert "Wilson's 95 % interval" in text and "Newcombe's" in text and "normal 95 %" in text
 
 
 def test_without_episodes_it_is_a_difference_of_rates_and_says_so(

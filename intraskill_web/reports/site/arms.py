@@ -100,7 +100,7 @@ def difference_columns() -> list[Column]:
         Column("a", _("Before"), "number"),
         Column("b", _("After"), "number"),
         Column("difference", _("Difference"), "number"),
-        Column("interval", _("Interval, 95 %")),
+        Column("interval", _("Bootstrap 95 %")),
         Column("p", _("p"), "number"),
         Column("p_holm", _("p, Holm"), "number"),
         Column("detectable", _("Smallest detectable"), "rate"),
