@@ -40,6 +40,12 @@ class Pair:
         return turn.index if turn else 0
 
     @property
+    def number(self) -> str:
+        """The turn's number in an outline: of which of the two, where only one has the turn."""
+        side = "" if self.a and self.b else "A" if self.a else "B"
+        return f"{self.index}{side}"
+
+    @property
     def anchor(self) -> str:
         """The turn's address: of A, else of B."""
         return f"{'t' if self.a else 'b'}{self.index}"

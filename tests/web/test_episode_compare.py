@@ -66,3 +66,9 @@ def test_every_turn_of_both_is_shown_once_and_in_order(a: str, b: str) -> None:
     pairs = compare(turns(a), turns(b)).pairs
     assert "".join(p.a.argument for p in pairs if p.a) == a
     assert "".join(p.b.argument for p in pairs if p.b) == b
+
+
+def test_a_turn_that_one_alone_has_is_numbered_with_its_side() -> None:
+    pairs = compare(turns("ax"), turns("abcx")).pairs
+    assert [pair.number for pair in pairs] == ["1", "2", "3B", "4B"]
+    assert [pair.number for pair in compare(turns("ab"), turns("a")).pairs] == ["1", "2A"]

@@ -183,9 +183,12 @@ def test_a_shorter_and_a_longer_episode_stand_beside_each_other(
     lines = masked.file.read_text().splitlines()
     lines[masked.line] = json.dumps(trace)
     masked.file.write_text("\n".join(lines) + "\n")
-    for one, other, first in ((bare, masked, "t3"), (masked, bare, "b3")):
+    for one, other, first, side in ((bare, masked, "t3", "A"), (masked, bare, "b3", "B")):
         text = viewer_client.get(f"/episodes/{one.pk}/?with={other.pk}").content.decode()
-        assert f'href="#{first}"><span class="tn">3</span>' in text
+        assert f'href="#{first}"><span class="tn">3{side}</span>' in text
+        assert f">Turn 3 of {side}</a>" in text and ">Turn 3</a>" not in text
+        training = text[text.index('<h2 id="tk">') :].split("</header>")[0]
+        assert '<span class="ab">A</span>' in training
         assert text.count("no turn at this height") == 2
 
 
