@@ -31,7 +31,7 @@ const layout = (data, range) => ({
   font: { family: css("--font"), size: 12, color: colour("--ink-2") },
   xaxis: { title: { text: data.x_label }, gridcolor: colour("--line"), zerolinecolor: colour("--line-2"), range: range ?? undefined },
   yaxis: { gridcolor: colour("--line"), zerolinecolor: colour("--line-2") },
-  legend: { orientation: "h", y: 1.08 },
+  legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" }, // grows upwards, off the plot
 });
 
 const traces = (data) => data.series.flatMap((s, i) => {
