@@ -66,6 +66,8 @@ def test_every_page_tells_the_same_gap_whichever_tasks_each_arm_played(
     assert (told["gap"], told["pairs"]) == (expected, 20)
     assert (told["low"], told["high"]) == pytest.approx(row.gap.interval)
     assert "+0.200" in viewer_client.get("/experiments/demo/").content.decode()
+
+
 def test_every_interval_names_its_method(made: Made, viewer_client: Client) -> None:
     play(made, "bare", [True, True, False, False, False, True])
     play(made, "full", [True, True, True, True, False])
