@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.contrib.auth.views import LogoutView, PasswordChangeView
 from django.urls import include, path
 from django.views.i18n import set_language
+
+from intraskill_web.core.views import SignIn
 
 urlpatterns = [
     path("", include("intraskill_web.episodes.urls")),  # first, because asked most often
@@ -18,7 +20,7 @@ urlpatterns = [
     path("", include("intraskill_web.review.urls")),
     path("", include("intraskill_web.monitoring.urls")),
     path("", include("intraskill_web.reports.urls")),
-    path("login/", LoginView.as_view(template_name="core/login.html"), name="login"),
+    path("login/", SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path(
         "password/",

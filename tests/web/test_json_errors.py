@@ -61,6 +61,13 @@ def test_without_a_session_a_script_is_told_and_a_browser_is_led_to_the_login(
     assert anonymous.get("/")["Location"].startswith("/login/")
 
 
+def test_a_wrong_password_is_refused_in_json(operator: object, anonymous: Client) -> None:
+    wrong = {"username": "operator", "password": "wrong"}
+    assert "password" in refused(anonymous.post("/login/", wrong, headers=JSON), 401)
+    page = anonymous.post("/login/", wrong)
+    assert page.status_code == 200 and page["Content-Type"].startswith("text/html")
+
+
 def test_a_role_that_may_not_is_refused_in_json(
     experiment: Experiment, viewer_client: Client
 ) -> None:

@@ -33,7 +33,7 @@ class Command(JsonCommand):
         if last and again and rounds > last.number + 1:
             self.note(f"warning: {again}")
         begun = experiment.rounds.count()
-        told = f"{experiment.name}: {rounds} rounds are planned, {begun} have begun"
+        told = f"{experiment.name}: rounds planned {rounds}, begun {begun}"
         if begun < rounds and experiment.state not in (RoundState.RUNNING, RoundState.STOPPING):
             told += f"; the next begins with round_start {experiment.name}"
         self.emit(
