@@ -152,7 +152,7 @@ def test_after_the_last_round_the_next_cannot_be_edited_and_the_page_says_where_
     finish(new_round(experiment, 1))
     text = operator_client.get(page).content.decode()
     assert "readonly" in text and "Show the difference" not in text
-    assert 'All 2 planned rounds have begun: <a href="/experiments/mine/#b-more">' in text
+    assert 'All 2 planned rounds have begun · <a href="/experiments/mine/#b-more">' in text
 
 
 @pytest.mark.parametrize("wanted", ["", "?format=json"])

@@ -51,6 +51,7 @@ SENTENCES: tuple[tuple[str, str | Promise], ...] = (
         r"(?P<n>\d+) chunks, of which (?P<most>\d+) may become active",
         _("%(n)s chunks, of which %(most)s may become active"),
     ),
+    (r"none", _("none")),
     (r"none named", _("none named")),
     (r"(?P<n>\d+) GiB free", _("%(n)s GiB free")),
 )
