@@ -16,23 +16,23 @@ ASKED = "/episodes/?format=json"
 def test_a_session_lets_its_user_in_until_it_expires(viewer_client: Client) -> None:
     assert viewer_client.get(ASKED).status_code == 200
     Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
-    assert viewer_client.get(ASKED).status_code == 302
+    assert viewer_client.get(ASKED).status_code == 401
 
 
 def test_a_session_that_was_deleted_lets_nobody_in(viewer_client: Client) -> None:
     Session.objects.all().delete()
-    assert viewer_client.get(ASKED).status_code == 302
+    assert viewer_client.get(ASKED).status_code == 401
 
 
 def test_a_session_whose_data_was_tampered_with_lets_nobody_in(viewer_client: Client) -> None:
     session = Session.objects.get()
     session.session_data = session.session_data[:-1] + "!"
     session.save()
-    assert viewer_client.get(ASKED).status_code == 302
+    assert viewer_client.get(ASKED).status_code == 401
 
 
 @pytest.mark.parametrize("key", ["", "short", "x" * 32, "'; --" * 8])
 def test_a_key_that_no_session_has_lets_nobody_in(db: None, key: str) -> None:
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = key
-    assert client.get(ASKED).status_code == 302
+    assert client.get(ASKED).status_code == 401
