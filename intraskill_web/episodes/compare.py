@@ -41,9 +41,11 @@ class Pair:
 
     @property
     def number(self) -> str:
-        """The turn's number in an outline: of which of the two, where only one has the turn."""
-        side = "" if self.a and self.b else "A" if self.a else "B"
-        return f"{self.index}{side}"
+        """The turn's number in an outline: of either where they differ, else of whose it is."""
+        if self.a and self.b:
+            one, other = self.a.index, self.b.index
+            return f"{one}" if one == other else f"{one}/{other}"
+        return f"{self.index}{'A' if self.a else 'B'}"
 
     @property
     def anchor(self) -> str:

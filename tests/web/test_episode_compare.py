@@ -71,4 +71,6 @@ def test_every_turn_of_both_is_shown_once_and_in_order(a: str, b: str) -> None:
 def test_a_turn_that_one_alone_has_is_numbered_with_its_side() -> None:
     pairs = compare(turns("ax"), turns("abcx")).pairs
     assert [pair.number for pair in pairs] == ["1", "2", "3B", "4B"]
+    pairs = compare(turns("axc"), turns("aybc")).pairs
+    assert [pair.number for pair in pairs] == ["1", "2", "3B", "3/4"]
     assert [pair.number for pair in compare(turns("ab"), turns("a")).pairs] == ["1", "2A"]
