@@ -35,7 +35,7 @@ const layout = (data, range) => ({
 });
 
 const traces = (data) => data.series.flatMap((s, i) => {
-  const line = { color: colour(COLOURS[i % COLOURS.length]), dash: DASHES[i % DASHES.length], width: 2 };
+  const line = { color: colour(COLOURS[i % COLOURS.length]), dash: DASHES[(i + Math.floor(i / COLOURS.length)) % DASHES.length], width: 2 };
   const hidden = here.searchParams.getAll("hide").includes(s.name) ? "legendonly" : true;
   const band = s.low.some((v, k) => v !== s.high[k]) ? [
     { x: s.x, y: s.high, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, visible: hidden },
