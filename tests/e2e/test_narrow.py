@@ -1,4 +1,4 @@
-"""What a phone shows: names in whole lines."""
+"""What a phone shows: names in whole lines, and curves that no legend covers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import Any
 
 import pytest
 
+from intraskill_web.monitoring.models import MetricPoint
+from intraskill_web.monitoring.series import PREFIX
 from tests.web.factories import Made
 from trainer.files import write_text
 
 LINE = 22  # pixels; a row with its padding has up to 16 more
 
 FIRST_CELLS = "main tbody tr > :first-child"
+LEGEND_AND_CURVES = """() => {
+  const legend = document.querySelector('#zoom .legend').getBoundingClientRect();
+  const curves = document.querySelector('#zoom .nsewdrag').getBoundingClientRect();
+  return [legend.bottom, curves.top];
+}"""
 
 
 def heights(page: Any, selector: str) -> list[float]:
@@ -43,3 +50,15 @@ def test_the_id_of_a_card_takes_few_lines(made: Made, visit: Any) -> None:
     (high,) = heights(page, "td a.id")
     assert high <= 3 * LINE
     assert visitor.faults == []
+
+
+def test_the_legend_lies_above_the_curves(made: Made, visit: Any) -> None:
+    visitor = visit(390, "light", "en-US")
+    names = MetricPoint.objects.filter(experiment=made.experiment).values_list("name", flat=True)
+    chosen = sorted({name.removeprefix(PREFIX) for name in names})[:6]
+    assert len(chosen) == 6
+    query = "&".join(f"metric={name}" for name in chosen)
+    page = visitor.open(f"/experiments/demo/zoom/?{query}")
+    page.locator("#zoom .legend .traces").nth(1).wait_for()
+    legend_end, curves_begin = page.evaluate(LEGEND_AND_CURVES)
+    assert 0 < legend_end <= curves_begin + 1
