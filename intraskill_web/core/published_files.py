@@ -20,12 +20,14 @@ STAMP = ".published"  # beside the manifest; it says of which files the manifest
 def publish_static_files() -> bool:
     """Run ``collectstatic`` unless its result is there already; says whether it ran.
 
-    Files are known by path, size and time of change. Safe to interrupt: the stamp is written last.
+    Files are known by path, size and time of change. Safe to interrupt: the stamp goes first and
+    comes last.
     """
     root = Path(settings.STATIC_ROOT)
     stamp, now = root / STAMP, fingerprint([*_versions(), *_sources()])
     if (root / "staticfiles.json").exists() and stamp.exists() and stamp.read_text() == now:
         return False
+    stamp.unlink(missing_ok=True)
     call_command("collectstatic", interactive=False, verbosity=0)
     write_text(stamp, now)
     return True

@@ -20,7 +20,8 @@ class SessionStore(DatabaseStore):
 
     def load(self) -> dict[str, Any]:
         """What the session holds; nothing, and no key, where it is gone or has expired."""
-        row = KEPT.row(key=self.session_key)
+        key = self.session_key or ""
+        row = None if "\0" in key else KEPT.row(key=key)  # PostgreSQL takes no NUL in a text
         ends = moment(row[1]) if row else None
         if row is None or ends is None or ends <= timezone.now():
             self._session_key = None

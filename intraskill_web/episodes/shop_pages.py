@@ -128,7 +128,10 @@ def sequence(value: object) -> list[Any]:
 
 
 def number(value: object) -> float | None:
-    """``value`` when it is a number and not a boolean."""
+    """``value`` when it is a number that a float holds, and not a boolean."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # JSON has no limit to the digits of a whole number
+        return None

@@ -25,8 +25,8 @@ PURPOSES = ("baseline", "bare", "full", "masked", "test")
 Pair = tuple[CheckpointScore, CheckpointScore]
 Outcomes = Mapping[tuple[int, str, str], Mapping[tuple[int, int], bool]]
 
-# Of pairs whose episodes are all here, by folders and figures (ids are given again after a
-# deletion): they never change, and a long experiment has tens of thousands of episodes.
+# Of pairs whose episodes are all here, by folders, ids and figures (ids are given again after a
+# deletion): they do not change, and a long experiment has tens of thousands of episodes.
 _known: dict[tuple[object, ...], Transitions] = {}
 MOST_KNOWN = 10_000
 
@@ -55,7 +55,7 @@ def gaps(experiment: Experiment, pairs: Sequence[Pair]) -> list[Gap]:
 
 
 def _name(experiment: Experiment, pair: Pair) -> tuple[object, ...]:
-    return experiment.folder, *((score.path, score.n, score.success) for score in pair)
+    return experiment.folder, *((s.pk, s.path, s.n, s.success, s.reward) for s in pair)
 
 
 def _table(

@@ -72,6 +72,13 @@ def odd_numbers(trace: Trace) -> Trace:
     return trace
 
 
+def endless_numbers(trace: Trace) -> Trace:
+    trace["duration_ms"] = trace["final"]["reward"] = 10**400  # no float holds it
+    trace["final"]["reward_detail"]["r_att"] = -(10**400)
+    trace["steps"][0]["model"]["latency_ms"] = 10**400
+    return trace
+
+
 def deep(trace: Trace) -> Trace:
     nested: Any = "x"
     for _ in range(300):
@@ -89,7 +96,7 @@ def wrong_kinds(trace: Trace) -> Trace:
 
 
 @pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("spoil", [nasty, odd_numbers, deep, wrong_kinds])
+@pytest.mark.parametrize("spoil", [nasty, odd_numbers, endless_numbers, deep, wrong_kinds])
 def test_no_page_fails_or_runs_anything(
     pair: list[Episode], operator_client: Client, spoil: Callable[[Trace], Trace], path: str
 ) -> None:

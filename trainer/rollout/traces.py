@@ -62,10 +62,10 @@ def score(final: Mapping[str, Any] | None) -> dict[str, float] | None:
     detail = final.get("reward_detail")
     if not _is_number(final.get("reward")) or not isinstance(detail, Mapping):
         return None
-    reward = {"reward": float(final["reward"])}
+    reward = {"reward": _float(final["reward"])}
     for name, value in detail.items():
         if name.startswith("r_") and _is_number(value):
-            reward[name] = float(value)
+            reward[name] = _float(value)
     if not {"r_strict", "r_success"} <= reward.keys():
         return None
     if not all(math.isfinite(value) for value in reward.values()):
@@ -76,6 +76,14 @@ def score(final: Mapping[str, Any] | None) -> dict[str, float] | None:
 def breaks_contract(reward: Mapping[str, float], primary: str) -> bool:
     """Whether the scalar reward differs from its primary part: a fault of the shop."""
     return abs(reward["reward"] - reward[primary]) > REWARD_TOLERANCE
+
+
+def _float(value: float) -> float:
+    """Infinity for a whole number that no float holds: JSON has no limit to its digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _is_number(value: object) -> bool:

@@ -33,7 +33,7 @@ from intraskill_web.reports.site.curves import curves_plot
 from intraskill_web.reports.site.inputs import Inputs
 from intraskill_web.reports.site.words import CONDITIONS
 from trainer.analysis.schema_outcomes import Arm, Test
-from trainer.analysis.schema_values import Figure
+from trainer.analysis.schema_values import Difference, Figure
 
 COUNTS = ("generated_episodes", "all_wrong_groups", "eligible_cards", "candidates")
 
@@ -74,24 +74,24 @@ def _result(tests: list[Test]) -> list[Block]:
             sources = [arms[key].source for key in CONDITIONS if key in arms]
             blocks.append(Facts(items, "; ".join(sources)))
         if test.internalisation_gap is not None:
-            gap = test.internalisation_gap
-            blocks.append(
-                Text(
-                    [
-                        _(
-                            "Internalisation gap, final with skill minus final bare: %(gap)s "
-                            "%(interval)s success over %(n)s tasks. Near zero, the weights know "
-                            "what the text says."
-                        )
-                        % {
-                            "gap": formats.effect(gap.difference),
-                            "interval": formats.interval(*(gap.interval or (None, None))),
-                            "n": formats.count(gap.n),
-                        }
-                    ]
-                )
-            )
+            blocks.append(_gap(test, test.internalisation_gap))
     return blocks
+
+
+def _gap(test: Test, gap: Difference) -> Text:
+    """With the interval that pages show, where the task outcomes that it needs are known."""
+    newcombe = next((each.newcombe for each in test.contrasts if each.name == "final_skill"), None)
+    said = {
+        "gap": formats.effect(gap.difference),
+        "interval": formats.interval(*(newcombe or gap.interval or (None, None))),
+        "method": _("Newcombe") if newcombe else _("bootstrap"),
+        "n": formats.count(gap.n),
+    }
+    text = _(
+        "Internalisation gap, final with skill minus final bare: %(gap)s %(interval)s (95 %%, "
+        "%(method)s) success over %(n)s tasks. Near zero, the weights know what the text says."
+    )
+    return Text([text % said])
 
 
 def _fact(arm: Arm, label: str) -> Fact:

@@ -81,7 +81,8 @@ class Budget:
         if money is not None and self.cost + cost_of(ahead, settings.prices) > money * share:
             unit = settings.prices.currency
             return (
-                f"{self.cost:.4f} of {money} {unit} is spent, the next call could exceed {share:.0%}"
+                f"{self.cost:.4f} of {money} {unit} is spent, "
+                f"the next call could exceed {share:.0%}"
             )
         return None
 

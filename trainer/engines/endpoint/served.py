@@ -1,9 +1,9 @@
 """Whether a server is there and serves the model, asked once before anything is played.
 
 An OpenAI-compatible server answers ``GET /models`` with the names it knows; one that does not offer
-the list (404, 405) is believed. The whole question, from the name's look-up to the answer's last
-byte, has ``WAIT_S`` seconds, and no more than ``MOST_BYTES`` of an answer are read: an address that
-leads elsewhere, to a stream or a proxy that drips, holds nobody up.
+the list (404, 405) is believed. The whole question, to the answer's last byte, has ``WAIT_S``
+seconds (a resolver that hangs is waited for longer), and no more than ``MOST_BYTES`` of an answer
+are read: an address that leads elsewhere, to a stream or a proxy that drips, holds nobody up.
 """
 
 from __future__ import annotations
