@@ -7,10 +7,12 @@ look finds nothing red any more.
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from intraskill_web.core import audit
@@ -22,6 +24,7 @@ from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import RoundState
 from trainer.errors import InputError
 
+logger = logging.getLogger(__name__)
 # The worker that ended the last round looks first; only if it died in between others do.
 LEFT_TO_THE_WORKER = timedelta(seconds=20)
 # The trainer's checks of a held round are done again so often: a cure may leave no trace in a file.
@@ -29,19 +32,37 @@ LOOK_AGAIN_S = 120.0
 
 
 def begin(experiment: Experiment) -> bool:
-    """Begin the round that is due; False where none is, or where it was held instead."""
+    """Begin the round that is due; False where none is, or where it was held instead.
+
+    Whatever goes wrong with this experiment holds it with that as its reason, so that others go on.
+    """
+    try:
+        reason = _look_and_begin(experiment)
+        if reason:
+            _hold(experiment, reason)
+    except Experiment.DoesNotExist:
+        return False  # withdrawn meanwhile
+    return reason == ""
+
+
+def _look_and_begin(experiment: Experiment) -> str | None:
+    """Why the round that is due cannot begin; empty when it began, None where there is none."""
     if not is_due(experiment):
-        return False
+        return None
     try:
         preflight.require_ready(experiment, trust_s=LOOK_AGAIN_S)
-    except InputError as error:
-        _hold(experiment, str(error))
-        return False
-    try:
         with transaction.atomic():
-            return is_due(experiment) and bool(flow.advance(experiment, into_next_round=True))
+            begun = is_due(experiment) and flow.advance(experiment, into_next_round=True)
+            return "" if begun else None
     except IntegrityError:
-        return False  # somebody else was faster
+        return None  # somebody else was faster
+    except (Experiment.DoesNotExist, OperationalError, InterfaceError):
+        raise  # it is gone, or the database is
+    except InputError as error:
+        return str(error)
+    except Exception as error:
+        logger.exception("the next round of %s", experiment.name)
+        return f"the round could not begin: {type(error).__name__}: {error}"
 
 
 def begin_left_over() -> None:
@@ -52,15 +73,16 @@ def begin_left_over() -> None:
     for experiment in waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason=""):
         if not experiment.hold_reason and _young(experiment):
             continue
-        if not is_due(experiment):
-            continue
-        if _costs_nothing(experiment):
-            begin(experiment)
-        else:
-            preflight.kick(
-                inputs.target_of(experiment, inputs.next_round(experiment)),
-                lambda experiment=experiment: begin(experiment),
-            )
+        with suppress(Experiment.DoesNotExist):  # withdrawn meanwhile
+            if not is_due(experiment):
+                continue
+            if _costs_nothing(experiment):
+                begin(experiment)
+            else:
+                preflight.kick(
+                    inputs.target_of(experiment, inputs.next_round(experiment)),
+                    lambda experiment=experiment: begin(experiment),
+                )
 
 
 def is_due(experiment: Experiment) -> bool:

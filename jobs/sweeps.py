@@ -8,7 +8,6 @@ each experiment, so what a killed process left is soon gone on with.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 
 from django.db.models import Q, QuerySet
@@ -38,8 +37,7 @@ def begin(sweep: Sweep) -> int:
     waiting = sweep.experiments.filter(rounds=None, hold_reason="").order_by("pk")
     for experiment in waiting:
         Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now())
-        with suppress(Experiment.DoesNotExist):  # withdrawn meanwhile
-            begun += next_round.begin(experiment)
+        begun += next_round.begin(experiment)
     Sweep.objects.filter(pk=sweep.pk).update(claimed_at=None)
     return begun
 

@@ -19,11 +19,14 @@ OPERATOR = "operator"  # the reason of a stop that somebody asked for
 WAITS_FOR_GPU = "waiting for a GPU"
 
 
+@transaction.atomic
 def new_round(experiment: Experiment, number: int) -> Round:
     """A planned round with its six stages, with the settings of the one before it.
 
-    Raises IntegrityError if it exists.
+    Raises IntegrityError if it exists, and DoesNotExist if the experiment was withdrawn. Who
+    would withdraw it meanwhile waits for the end of the transaction.
     """
+    Experiment.objects.select_for_update().get(pk=experiment.pk)
     if experiment.hold_reason:
         experiment.hold_reason = ""
         experiment.save(update_fields=["hold_reason", "updated_at"])

@@ -57,6 +57,8 @@ def start_round(
             request(round_.stages.get(kind=STAGE_ORDER[0]))
     except IntegrityError as error:
         raise InputError("this round was started a moment ago", field="round") from error
+    except Experiment.DoesNotExist as error:
+        raise InputError("the experiment was withdrawn a moment ago", field="round") from error
     return round_
 
 

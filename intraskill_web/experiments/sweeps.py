@@ -109,7 +109,7 @@ def arm_configs(
 
 def not_begun(sweep: Sweep) -> list[Experiment]:
     """Its experiments that have no round yet, in their order."""
-    return list(sweep.experiments.filter(rounds=None).order_by("pk"))
+    return list(Experiment.objects.filter(sweep=sweep, rounds=None).order_by("pk"))
 
 
 def withdraw(sweep: Sweep, *, actor: AbstractBaseUser | None = None) -> int:
@@ -118,7 +118,9 @@ def withdraw(sweep: Sweep, *, actor: AbstractBaseUser | None = None) -> int:
     """
     with transaction.atomic():
         rows = Experiment.objects.select_for_update(of=("self",))  # not the rounds it lacks
-        waiting = list(rows.filter(sweep=sweep, rounds=None))
+        locked = set(rows.filter(sweep=sweep, rounds=None).order_by("pk"))
+        # Whoever held a lock may have begun a round: what was asked before the wait is asked again.
+        waiting = [e for e in not_begun(sweep) if e in locked]
         if not waiting:
             raise InputError("all its experiments have begun", field="sweep", value=sweep.name,
                              remedy="Stop them one by one")  # fmt: skip

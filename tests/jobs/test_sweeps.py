@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Any
 
 import pytest
 import yaml
+from django.db import connection, transaction
 from django.utils import timezone
 
 from intraskill_web.core.models import AuditEvent
+from intraskill_web.experiments import flow, services
 from intraskill_web.experiments.models import Attempt, Experiment, Sweep
 from intraskill_web.experiments.sweeps import base_config, start_sweep, withdraw
 from intraskill_web.monitoring.models import Preflight
 from intraskill_web.monitoring.preflight import machine, run
 from intraskill_web.monitoring.preflight.items import Item
-from jobs import queue, reconcile, sweeps
+from jobs import next_round, queue, reconcile, sweeps
 from trainer.errors import InputError
 
 ARMS = ["published", "no-mask"]
@@ -156,4 +159,86 @@ def test_a_sweep_withdrawn_while_somebody_looks_begins_no_more(
 
     monkeypatch.setattr(run, "look", withdrawn_meanwhile)
     assert sweeps.begin(sweep) == 0
+    assert not Experiment.objects.exists()
+
+
+def beside(action: Callable[[], Any]) -> threading.Thread:
+    """Run it in a thread that has a connection of its own."""
+
+    def work() -> None:
+        try:
+            action()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite lets one write at a time")
+def test_what_begins_while_a_withdrawal_waits_for_it_stays(trainer: Trainer) -> None:
+    sweep = start()
+    first = Experiment.objects.get(name="s-published-1")
+    withdrawn: list[int] = []
+    with transaction.atomic():
+        assert flow.advance(first, into_next_round=True)
+        thread = beside(lambda: withdrawn.append(withdraw(sweep)))
+        thread.join(0.3)
+        assert thread.is_alive(), "it waits for the row"
+    thread.join(10)
+    assert withdrawn == [3] and begun() == {"s-published-1"}
+    assert first.folder.exists() and Attempt.objects.count() == 1
+
+
+@pytest.mark.parametrize("act", [next_round.begin, services.start_round])
+def test_what_was_withdrawn_in_the_last_moment_does_not_begin(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, act: Callable[[Experiment], Any]
+) -> None:
+    sweep = start()
+    first = Experiment.objects.get(name="s-published-1")
+    original = flow.new_round
+
+    def withdrawn_meanwhile(experiment: Experiment, number: int) -> Any:
+        withdraw(sweep)
+        return original(experiment, number)
+
+    monkeypatch.setattr(flow, "new_round", withdrawn_meanwhile)
+    monkeypatch.setattr(services, "new_round", withdrawn_meanwhile)
+    if act is next_round.begin:
+        assert act(first) is False
+    else:
+        with pytest.raises(InputError, match="withdrawn a moment ago"):
+            act(first)
+
+
+def test_an_arm_whose_look_fails_is_held_with_the_fault_and_the_others_begin(
+    trainer: Trainer,
+) -> None:
+    sweep = start()
+    first = Experiment.objects.get(name="s-published-1")
+    (first.folder / "preflight").write_text("no folder")
+    assert sweeps.begin(sweep) == 3 and begun() == ALL - {"s-published-1"}
+    first.refresh_from_db()
+    assert "preflight" in first.hold_reason and "FileExistsError" in first.hold_reason
+    (first.folder / "preflight").unlink()
+    reconcile.reconcile()
+    assert begun() == ALL
+
+
+def test_a_pass_survives_that_an_experiment_is_withdrawn_during_it(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer.red = {0.2, 1.0}
+    sweep = start()
+    sweeps.begin(sweep)
+    original = next_round.is_due
+
+    def withdrawn_meanwhile(experiment: Experiment) -> bool:
+        if Sweep.objects.exists():
+            withdraw(sweep)
+        return original(experiment)
+
+    monkeypatch.setattr(next_round, "is_due", withdrawn_meanwhile)
+    next_round.begin_left_over()
     assert not Experiment.objects.exists()
