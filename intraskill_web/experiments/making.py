@@ -57,29 +57,42 @@ def create_experiment(
             rounds_planned=config.rounds,
             owner_id=actor.pk if actor else None,
         )
-        frozen = _freeze(config, experiment.folder)
-        experiment.config = frozen.model_dump(mode="json")
-        experiment.config_sha256 = fingerprint(experiment.config)
-        experiment.save()
-        record_uses(experiment, revisions)
-        audit.record(
-            "experiment.create",
-            actor=actor,
-            experiment=experiment.name,
-            config_sha256=experiment.config_sha256,
-        )
+        _claim(experiment.folder)
+        try:
+            frozen = _freeze(config, experiment.folder)
+            experiment.config = frozen.model_dump(mode="json")
+            experiment.config_sha256 = fingerprint(experiment.config)
+            experiment.save()
+            record_uses(experiment, revisions)
+            audit.record(
+                "experiment.create",
+                actor=actor,
+                experiment=experiment.name,
+                config_sha256=experiment.config_sha256,
+            )
+        except BaseException:
+            shutil.rmtree(experiment.folder, ignore_errors=True)
+            raise
     return experiment
 
 
+def _claim(folder: Path) -> None:
+    """Make the run folder ours: of two that make one experiment at once, one does."""
+    try:
+        if not folder.exists() or not any(folder.iterdir()):
+            (folder / "start").mkdir(parents=True)
+            return
+    except FileExistsError:
+        pass  # somebody else was faster
+    raise InputError(
+        "the run folder is not empty",
+        file=folder,
+        remedy="Import it with import_run, or choose another name",
+    )
+
+
 def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(
-            "the run folder is not empty",
-            file=folder,
-            remedy="Import it with import_run, or choose another name",
-        )
     start = folder / "start"
-    start.mkdir(parents=True)
     shutil.copyfile(config.start.skillbank, start / "skillbank.json")
     shutil.copytree(config.start.checkpoint, start / "checkpoint")
     relative = config.start.model_copy(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import BigIntegerField
 
 from intraskill_web.core import audit
 from intraskill_web.experiments import making
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 64  # experiments of one sweep
 LONGEST_NAME = 40
+LARGEST_SEED = BigIntegerField.MAX_BIGINT
 TEMPLATES = ("demo", "analyst", "quick")  # of configs/mini
 
 
@@ -63,7 +65,7 @@ def start_sweep(
     seeds: Sequence[int],
     actor: AbstractBaseUser | None = None,
 ) -> Sweep:
-    """Make every experiment of the sweep. Raises InputError, and then nothing is left of it.
+    """Make every experiment of the sweep. Raises InputError. When it fails nothing is left of it.
 
     Their first rounds begin by themselves, in this order, each after its preflight, which takes
     seconds an arm. Arms share their seeds, so they are paired: equal tasks, and equal luck where
@@ -73,13 +75,17 @@ def start_sweep(
     made: list[Experiment] = []
     try:
         with transaction.atomic():
-            sweep = Sweep.objects.create(
+            sweep = Sweep(
                 name=name,
                 base=base.model_dump(mode="json"),
                 arms=list(arms),
                 seeds=list(seeds),
                 owner_id=actor.pk if actor else None,
             )
+            try:
+                sweep.save(force_insert=True)
+            except IntegrityError:
+                raise _taken(name) from None  # by somebody who was faster
             for arm, config in configs:
                 experiment = making.create_experiment(config, actor=actor)
                 made.append(experiment)
@@ -88,7 +94,7 @@ def start_sweep(
             audit.record(
                 "sweep.start", actor=actor, subject=name, arms=list(arms), seeds=list(seeds)
             )
-    except InputError:
+    except BaseException:
         for experiment in made:
             shutil.rmtree(experiment.folder, ignore_errors=True)
         raise
@@ -134,6 +140,12 @@ def withdraw(sweep: Sweep, *, actor: AbstractBaseUser | None = None) -> int:
     return len(waiting)
 
 
+def _taken(name: str) -> InputError:
+    return InputError(
+        "a sweep of this name exists", field="name", value=name, remedy="Choose another name"
+    )
+
+
 def _refuse(name: str, arms: Sequence[str], seeds: Sequence[int]) -> None:
     if not name or safe_name(name) != name or len(name) > LONGEST_NAME or "." in name:
         raise InputError(
@@ -141,12 +153,15 @@ def _refuse(name: str, arms: Sequence[str], seeds: Sequence[int]) -> None:
             remedy="Choose another name",
         )  # fmt: skip
     if Sweep.objects.filter(name=name).exists():
-        raise InputError("a sweep of this name exists", field="name", value=name)
+        raise _taken(name)
     for field, values in (("arms", arms), ("seeds", seeds)):
         if not values or len(set(values)) != len(values):
             raise InputError("one or more, each once", field=field, value=list(values))
-    if any(seed < 0 for seed in seeds):
-        raise InputError("a number from 0 on", field="seeds", value=list(seeds))
+    if any(not 0 <= seed <= LARGEST_SEED for seed in seeds):
+        raise InputError(
+            f"a number from 0 to {LARGEST_SEED}", field="seeds", value=list(seeds),
+            remedy="Choose other seeds",
+        )  # fmt: skip
     if len(arms) * len(seeds) > MOST:
         raise InputError(
             f"{len(arms)} arms × {len(seeds)} seeds are more than {MOST} experiments",

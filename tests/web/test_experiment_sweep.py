@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 
@@ -85,6 +86,7 @@ def test_a_sweep_makes_and_starts_an_experiment_an_arm_and_seed(sweep: Sweep) ->
         ({"arms": ["nothing"]}, "arms"),
         ({"seeds": []}, "seeds"),
         ({"seeds": [-1]}, "seeds"),
+        ({"seeds": [2**63]}, "seeds"),
         ({"seeds": list(range(65))}, "seeds"),
     ],
 )
@@ -97,6 +99,46 @@ def test_a_slip_is_named_and_starts_nothing(
         start_sweep(name, base_config("mini/quick"), **asked)
     assert refusal.value.field == field
     assert not Sweep.objects.exists() and not Experiment.objects.exists()
+
+
+def test_a_seed_beyond_the_database_is_refused_before_it_is_said_to_start(
+    db: None, home: Path, operator_client: Client
+) -> None:
+    answer = operator_client.post("/sweeps/", FORM | {"seeds": str(2**63)})
+    assert answer.status_code == 409 and "a number from 0 to" in answer.content.decode()
+    start_sweep("s", base_config("mini/quick"), arms=["published"], seeds=[2**63 - 1])
+
+
+def test_whatever_goes_wrong_while_it_is_made_no_folder_stays_and_the_name_is_free(
+    db: None, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {"arms": ["published"], "seeds": [1, 2]}
+    save = Experiment.save
+
+    def fails(experiment: Experiment, *arguments: Any, **options: Any) -> None:
+        if experiment.seed == 2:
+            raise OverflowError("too large")
+        save(experiment, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Experiment, "save", fails)
+        with pytest.raises(OverflowError):
+            start_sweep("s", base_config("mini/quick"), **asked)
+    assert list((home / "runs").iterdir()) == [] and not Sweep.objects.exists()
+    start_sweep("s", base_config("mini/quick"), **asked)
+
+
+def test_of_two_sweeps_of_one_name_at_once_the_second_is_refused(
+    db: None, home: Path, operator_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both saw that the name is free; the first was made since."""
+    first = start_sweep("night", base_config("mini/quick"), arms=["published"], seeds=[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(QuerySet, "exists", lambda _rows: False)
+        refused = operator_client.post("/sweeps/?format=json", FORM | {"seeds": "2"})
+    assert refused.status_code == 409 and "a sweep of this name exists" in refused.json()["error"]
+    assert [e.folder.exists() for e in first.experiments.all()] == [True]
+    assert len(list((home / "runs").iterdir())) == 1
 
 
 def test_a_sweep_can_begin_from_an_experiment(sweep: Sweep) -> None:
