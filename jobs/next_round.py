@@ -8,8 +8,10 @@ look finds nothing red any more.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
@@ -66,11 +68,16 @@ def _look_and_begin(experiment: Experiment) -> str | None:
 
 
 def begin_left_over() -> None:
-    """For every experiment whose next round is due or held: look again, beside this process."""
+    """For every experiment whose next round is due or held: look again, beside this process.
+
+    Of those with equal inputs one is looked at, and the others read its report.
+    """
     waits = Experiment.objects.filter(auto_continue=True, pause_after_stage=False)
     unfinished = Round.objects.exclude(state=RoundState.SUCCEEDED)
     waits = waits.exclude(rounds__in=unfinished)  # else every experiment that works is asked
-    for experiment in waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason=""):
+    doubtful: dict[str, list[Experiment]] = {}  # by what is to be looked at
+    waits = waits.filter(state=RoundState.RUNNING) | waits.exclude(hold_reason="")
+    for experiment in waits.order_by("pk"):
         if not experiment.hold_reason and _young(experiment):
             continue
         with suppress(Experiment.DoesNotExist):  # withdrawn meanwhile
@@ -79,10 +86,16 @@ def begin_left_over() -> None:
             if _costs_nothing(experiment):
                 begin(experiment)
             else:
-                preflight.kick(
-                    inputs.target_of(experiment, inputs.next_round(experiment)),
-                    lambda experiment=experiment: begin(experiment),
-                )
+                key = inputs.key_of(experiment, inputs.next_round(experiment))
+                doubtful.setdefault(key, []).append(experiment)
+    for key, alike in doubtful.items():
+        preflight.kick(f"inputs {key}", partial(_begin_each, alike))
+
+
+def _begin_each(experiments: Sequence[Experiment]) -> None:
+    """One after the other: what the first look finds, the others read."""
+    for experiment in experiments:
+        begin(experiment)
 
 
 def is_due(experiment: Experiment) -> bool:

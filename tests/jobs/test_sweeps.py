@@ -96,6 +96,40 @@ def test_a_red_arm_is_held_with_its_reason_and_begins_once_it_is_cured(trainer: 
     assert begun() == ALL
 
 
+def test_a_red_sweep_is_looked_at_again_once_an_arm(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer.red = {0.2, 1.0}
+    sweeps.begin(start())
+    assert trainer.looked_at == [0.2, 1.0]
+    Preflight.objects.update(checked_at=timezone.now() - timedelta(minutes=5))
+    kicked: list[str] = []
+
+    def kick(name: str, action: Callable[[], Any]) -> None:
+        kicked.append(name)
+        action()
+
+    monkeypatch.setattr(run, "kick", kick)
+    next_round.begin_left_over()
+    assert trainer.looked_at == [0.2, 1.0] * 2 and len(kicked) == 2
+    next_round.begin_left_over()
+    assert len(trainer.looked_at) == 4, "the others read what the first found"
+
+
+def test_the_reason_of_a_hold_names_no_file_of_another_experiment(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def red(file: Path) -> list[Item]:
+        bank = yaml.safe_load(file.read_text())["start"]["skillbank"]
+        return [Item("skillbank", "failed", f"{bank}: no such file", f"Restore {bank}")]
+
+    monkeypatch.setattr(run, "_trainer", red)
+    sweeps.begin(start())
+    for experiment in Experiment.objects.all():
+        assert "skillbank: start/skillbank.json: no such file" in experiment.hold_reason
+        assert "/runs/" not in experiment.hold_reason
+
+
 def test_a_sweep_that_somebody_begins_is_left_to_them_until_they_fall_silent(
     trainer: Trainer,
 ) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from intraskill_web.experiments import making, services
 from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.monitoring.models import Preflight
 from intraskill_web.monitoring.preflight import inputs, run
-from intraskill_web.monitoring.preflight.items import item_of
+from intraskill_web.monitoring.preflight.items import Item, item_of
 from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, workers_item
 from jobs import queue
 from jobs.queue import QueueStatus
@@ -37,7 +39,7 @@ def quick(db: None, home: Path, settings: object, monkeypatch: pytest.MonkeyPatc
     return making.create_experiment(load_config(QUICK, ExperimentConfig))
 
 
-def state_of(items: list[run.Item], name: str) -> str:
+def state_of(items: list[Item], name: str) -> str:
     return next(item.state for item in items if item.name == name)
 
 
@@ -195,6 +197,24 @@ def test_the_checks_of_a_slime_launch_are_shown_by_name(
     assert "slime.flags" in page and "SLIME_DIR" in page
     assert viewer_client.get("/preflight/slime/..%2f..%2fpasswd/").status_code == 404
     assert operator_client.post("/preflight/slime/none.yaml/check/").status_code == 404
+
+
+def test_who_would_look_at_what_is_looked_at_waits_and_reads_that(
+    quick: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody keeps a report while this one waits for its turn."""
+    looks: list[str] = []
+
+    @contextmanager
+    def waits(key: str) -> Iterator[None]:
+        looks.append(key)
+        run._keep("another/round-000", key, [], 0.1)
+        yield
+
+    monkeypatch.setattr(run, "alone", waits)
+    monkeypatch.setattr(run, "look", lambda *_arguments: pytest.fail("looked too"))
+    run.require_ready(quick)
+    assert looks == [inputs.key_of(quick, 0)]
 
 
 def test_work_beside_a_page_is_not_doubled() -> None:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from intraskill_web.monitoring.preflight.inputs import (
     target_of,
 )
 from intraskill_web.monitoring.preflight.items import Item, item_of
+from intraskill_web.monitoring.preflight.looks import alone, at_most
 from intraskill_web.monitoring.preflight.machine import machine_items
 from trainer.errors import InputError
 from trainer.files import read_json, write_text
@@ -79,7 +81,10 @@ def require_ready(
     number = next_round(experiment)
     report = known(experiment, number, config)
     if report is None or is_doubtful(report, trust_s):
-        report = look(experiment, number, config)
+        with alone(key_of(experiment, number, config)):  # then somebody may have looked
+            report = known(experiment, number, config)
+            if report is None or is_doubtful(report, trust_s):
+                report = look(experiment, number, config)
     own = config or settings_of(experiment, number)
     items = [*machine_items(own, experiment, number, planned), *map(item_of, report.checks)]
     red = [item for item in items if item.red]
@@ -128,8 +133,10 @@ def look(experiment: Experiment, number: int, config: dict[str, Any] | None = No
     read = dict(read)
     read["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
     write_text(file, yaml.safe_dump(read, sort_keys=False, allow_unicode=True))
-    begun = time.monotonic()
-    return _keep(target_of(experiment, number), key, _trainer(file), time.monotonic() - begun)
+    with at_most:
+        begun = time.monotonic()
+        items = [_relative(item, experiment.folder) for item in _trainer(file)]
+    return _keep(target_of(experiment, number), key, items, time.monotonic() - begun)
 
 
 def launch_files() -> list[Path]:
@@ -140,9 +147,11 @@ def launch_files() -> list[Path]:
 
 def look_at_launch(file: Path) -> Preflight:
     """Run the slime engine's checks on a launch file (seconds)."""
-    begun = time.monotonic()
     key = digest(file)
-    return _keep(f"{SLIME}/{file.name}", key, _trainer(file), time.monotonic() - begun)
+    with at_most:
+        begun = time.monotonic()
+        items = _trainer(file)
+    return _keep(f"{SLIME}/{file.name}", key, items, time.monotonic() - begun)
 
 
 def kick(name: str, action: Any) -> None:
@@ -183,6 +192,15 @@ def _trainer(file: Path) -> list[Item]:
     except (json.JSONDecodeError, KeyError, TypeError):
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return [_unreadable(lines[-1])]
+
+
+def _relative(item: Item, folder: Path) -> Item:
+    """With paths within the run folder: others with equal inputs read the same report."""
+    own = {f"{folder}/", f"{folder.resolve()}/"}
+    detail, remedy = item.detail, item.remedy
+    for prefix in own:
+        detail, remedy = detail.replace(prefix, ""), remedy.replace(prefix, "")
+    return replace(item, detail=detail, remedy=remedy)
 
 
 def _unreadable(detail: str) -> Item:
