@@ -2,22 +2,19 @@
 
 The page that made the sweep returns at once. Whichever reconciler claims the sweep first begins its
 experiments in their order; a look is taken once an arm, because seeds make no difference to it. A
-red arm is held with its reason, like any round that begins by itself. A claim is renewed before
-each experiment, so what a killed process left is soon gone on with.
+red arm is held with its reason, like any round that begins by itself. A claim is renewed while
+its process lives, so what a killed one left is soon gone on with.
 """
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Experiment, Sweep
+from intraskill_web.experiments.models.sweeps import CLAIM
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs import next_round
-
-CLAIM = timedelta(seconds=60)  # longer than a look takes where nothing is wrong
 
 
 def begin_left_over() -> None:
@@ -26,9 +23,10 @@ def begin_left_over() -> None:
         sweep__isnull=False, rounds=None, hold_reason="", auto_continue=True,
         pause_after_stage=False,
     )  # fmt: skip
+    _renew()
     for sweep in _unclaimed().filter(pk__in=waits.values("sweep")):
         if _claim(sweep):
-            preflight.kick(f"sweep {sweep.name}", lambda sweep=sweep: begin(sweep))
+            preflight.kick(_work_on(sweep), lambda sweep=sweep: begin(sweep))
 
 
 def begin(sweep: Sweep) -> int:
@@ -40,6 +38,18 @@ def begin(sweep: Sweep) -> int:
         begun += next_round.begin(experiment)
     Sweep.objects.filter(pk=sweep.pk).update(claimed_at=None)
     return begun
+
+
+def _renew() -> None:
+    """Keep the claims of this process: a look may take minutes, and its death is soon seen."""
+    for sweep in Sweep.objects.exclude(claimed_at=None):
+        if preflight.under_way(_work_on(sweep)):
+            claims = Sweep.objects.filter(pk=sweep.pk).exclude(claimed_at=None)
+            claims.update(claimed_at=timezone.now())
+
+
+def _work_on(sweep: Sweep) -> str:
+    return f"sweep {sweep.pk}"
 
 
 def _unclaimed() -> QuerySet[Sweep]:

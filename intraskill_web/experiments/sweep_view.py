@@ -119,7 +119,7 @@ def _starting(sweep: Sweep, runs: Sequence[Run]) -> dict[str, Any] | None:
     return {
         "done": sum(not run.starts for run in runs),
         "next": following.experiment,
-        "looking": sweep.claimed_at is not None,
+        "looking": sweep.is_claimed,
     }
 
 

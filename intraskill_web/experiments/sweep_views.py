@@ -81,7 +81,7 @@ def sweep_detail(request: HttpRequest, name: str) -> HttpResponse:
     own = Experiment.objects.filter(sweep=sweep).aggregate(Max("updated_at"), Count("id"))
     stages = Stage.objects.filter(round__experiment__sweep=sweep).aggregate(Max("updated_at"))
     line = Line.now()
-    facts = [*own.values(), *stages.values(), sweep.claimed_at, *line.token()]
+    facts = [*own.values(), *stages.values(), sweep.is_claimed, *line.token()]
     tag = live.etag(request, facts)
     if answer := live.unchanged(request, tag):
         return answer

@@ -16,6 +16,7 @@ from django.utils import timezone
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments import flow, services
 from intraskill_web.experiments.models import Attempt, Experiment, Sweep
+from intraskill_web.experiments.models.sweeps import CLAIM
 from intraskill_web.experiments.sweeps import base_config, start_sweep, withdraw
 from intraskill_web.monitoring.models import Preflight
 from intraskill_web.monitoring.preflight import machine, run
@@ -137,9 +138,23 @@ def test_a_sweep_that_somebody_begins_is_left_to_them_until_they_fall_silent(
     Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now())
     sweeps.begin_left_over()
     assert begun() == set()
-    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now() - 2 * sweeps.CLAIM)
+    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now() - 2 * CLAIM)
     sweeps.begin_left_over()
     assert begun() == ALL
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_claim_is_renewed_as_long_as_its_process_looks(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, lives: bool
+) -> None:
+    sweep = start()
+    long_ago = timezone.now() - 2 * CLAIM
+    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=long_ago)
+    monkeypatch.setattr(run, "under_way", lambda name: lives and name == sweeps._work_on(sweep))
+    sweeps.begin_left_over()
+    sweep.refresh_from_db()
+    assert sweep.is_claimed is lives
+    assert begun() == (set() if lives else ALL), "somebody else goes on with what was left"
 
 
 @pytest.mark.parametrize("change", [{"auto_continue": False}, {"pause_after_stage": True}])

@@ -17,6 +17,7 @@ from intraskill_web.experiments.models import (
     Stage,
     Sweep,
 )
+from intraskill_web.experiments.models.sweeps import CLAIM
 from intraskill_web.experiments.moves import move
 from intraskill_web.experiments.presets import LABELS, arm_config, preset, presets
 from intraskill_web.experiments.sweep_page import Arm, Spread, arms_of, comparison, legend
@@ -290,7 +291,11 @@ def test_a_sweep_whose_experiments_are_looked_at_says_how_far_it_is(
     assert "0 of 2 experiments are looked at" in html and 'data-active="1"' in html
     assert "s-published-1 is looked at next" in html and Page(html).policy_faults() == []
     Sweep.objects.update(claimed_at=timezone.now())
-    assert "is under way" in viewer_client.get("/sweeps/s/?part=live").content.decode()
+    told = viewer_client.get("/sweeps/s/?part=live")
+    assert "is under way" in told.content.decode()
+    Sweep.objects.update(claimed_at=timezone.now() - 2 * CLAIM)  # its process was killed
+    later = viewer_client.get("/sweeps/s/?part=live", headers={"If-None-Match": told["ETag"]})
+    assert later.status_code == 200 and "is under way" not in later.content.decode()
     sweeps.begin(made)
     assert "are looked at" not in viewer_client.get("/sweeps/s/").content.decode()
 
