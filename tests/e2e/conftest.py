@@ -98,11 +98,15 @@ class Visitor:
         self.faults: list[str] = []
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        self.page.on("requestfailed", lambda r: self.faults.append(f"failed: {r.url}"))
+        self.page.on("requestfailed", self._failed)
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self.faults.append(f"{message.type}: {message.text}")
+
+    def _failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # a poll that leaving the page cut off
+            self.faults.append(f"failed: {request.url} ({request.failure})")
 
     def open(self, path: str) -> Page:
         """Go to ``path`` and wait until its scripts ran."""
