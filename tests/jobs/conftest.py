@@ -19,6 +19,7 @@ from intraskill_web.experiments.models import Experiment
 from jobs import invoke, pipeline, queue
 from jobs.layout import Command, Part, RoundPlan
 from tests.jobs.homes import DEMO, Running, end_all
+from tests.jobs.sweeping import trainer  # noqa: F401 (a fixture)
 from trainer.config import ExperimentConfig, WorldConfig
 
 # Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
