@@ -154,10 +154,27 @@ def test_an_arm_whose_look_fails_is_held_with_the_fault_and_the_others_begin(
     (first.folder / "preflight").write_text("no folder")
     assert sweeps.begin(sweep) == 3 and begun() == ALL - {"s-published-1"}
     first.refresh_from_db()
-    assert "preflight" in first.hold_reason and "FileExistsError" in first.hold_reason
+    assert "preflight/round-000.yaml: cannot be written: File exists" in first.hold_reason
     (first.folder / "preflight").unlink()
     reconcile.reconcile()
     assert begun() == ALL
+
+
+def test_a_fault_that_nobody_thought_of_holds_that_arm_too(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = start()
+    look: Callable[..., Any] = run.look
+
+    def fails(experiment: Experiment, *arguments: Any) -> Any:
+        if experiment.arm == "published":
+            raise RuntimeError("out of threads")
+        return look(experiment, *arguments)
+
+    monkeypatch.setattr(run, "look", fails)
+    assert sweeps.begin(sweep) == 2 and begun() == {"s-no-mask-1", "s-no-mask-2"}
+    for held in Experiment.objects.filter(arm="published"):
+        assert held.hold_reason == "the round could not begin: RuntimeError: out of threads"
 
 
 def test_a_pass_survives_that_an_experiment_is_withdrawn_during_it(

@@ -122,7 +122,10 @@ def is_doubtful(report: Preflight, trust_s: float) -> bool:
 
 
 def look(experiment: Experiment, number: int, config: dict[str, Any] | None = None) -> Preflight:
-    """Run the trainer's checks on the inputs of this round, with its settings (seconds)."""
+    """Run the trainer's checks on the inputs of this round, with its settings (seconds).
+
+    Raises InputError where the run folder cannot be written.
+    """
     key = key_of(experiment, number, config)
     bank, checkpoint = inputs_of(experiment, number)
     file = experiment.folder / "preflight" / f"round-{number:03d}.yaml"
@@ -132,7 +135,12 @@ def look(experiment: Experiment, number: int, config: dict[str, Any] | None = No
         return _keep(target_of(experiment, number), key, [_unreadable(str(error))], 0.0)
     read = dict(read)
     read["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
-    write_text(file, yaml.safe_dump(read, sort_keys=False, allow_unicode=True))
+    try:
+        write_text(file, yaml.safe_dump(read, sort_keys=False, allow_unicode=True))
+    except OSError as error:  # of this run alone, so no report that others with equal inputs read
+        raise InputError(
+            f"cannot be written: {error.strerror}", file=file, remedy="Make its folder writable"
+        ) from error
     with at_most:
         begun = time.monotonic()
         items = [_relative(item, experiment.folder) for item in _trainer(file)]
