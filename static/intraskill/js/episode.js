@@ -27,12 +27,15 @@ const show = (link) => { // in the outline's own box, which may scroll down or, 
   box.scrollTop += Math.max(0, a.bottom - b.bottom) + Math.min(0, a.top - b.top);
   box.scrollLeft += Math.max(0, a.right - b.right) + Math.min(0, a.left - b.left);
 };
+const be = (turn) => { // keys go on from it
+  document.querySelectorAll("[data-here]").forEach((e) => { if (e !== turn) delete e.dataset.here; });
+  if (turn) turn.dataset.here = "";
+};
 const mark = () => {
   asked = false;
   const turn = read();
-  document.querySelectorAll("[data-here]").forEach((e) => { if (e !== turn) delete e.dataset.here; });
+  be(turn);
   if (!turn) return;
-  turn.dataset.here = "";
   for (const link of nav.querySelectorAll("a[href^='#']")) {
     const here = link.hash.slice(1) === turn.id;
     if (here && !link.classList.contains("here")) show(link);
@@ -48,6 +51,7 @@ const soon = () => {
 };
 const choose = (turn) => {
   if (!turn?.matches(".turn[id]")) return;
+  be(turn); // at once: a second key may come before the page has scrolled
   requestAnimationFrame(() => { // by then the page has scrolled to it
     chosen = turn;
     place = scrollY;
