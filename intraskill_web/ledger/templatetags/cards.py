@@ -23,7 +23,9 @@ def card_status(status: str) -> str:
 @register.filter
 def by_trigger(triggers: Mapping[str, int]) -> str:
     """Why groups were analysed, and how many: ``retry failed too 2, rarely succeeded 11``."""
-    return ", ".join(f"{word(TRIGGERS, t)} {formats.count(n)}" for t, n in triggers.items())
+    known = list(TRIGGERS)  # in their order: PostgreSQL keeps none in its JSON
+    order = sorted(triggers, key=lambda t: (known.index(t) if t in known else len(known), t))
+    return ", ".join(f"{word(TRIGGERS, t)} {formats.count(triggers[t])}" for t in order)
 
 
 @register.filter
