@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from intraskill_web.episodes.heard import Heard
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.rows import episode_values
 from intraskill_web.episodes.traces import answerable
@@ -25,23 +26,11 @@ MOST = 200  # episodes that the list shows
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Told(Heard):
     """An episode as far as its live file tells: ``folder`` is that of its traces in the round."""
 
     round: Round
     folder: str
-    episode: Episode  # never saved
-    trace: dict[str, Any]
-
-    @property
-    def running(self) -> bool:
-        return self.trace.get("status") == "running"
-
-    @property
-    def last(self) -> str:
-        """What the policy did last."""
-        steps = self.trace.get("steps") or [{}]
-        return str(steps[-1].get("action") or "")
 
 
 def stage_of(folder: str) -> str:
@@ -108,4 +97,4 @@ def _told(round_: Round, folder: str, trace: dict[str, Any]) -> Told | None:
         return None  # no episode of ours
     values["outcome"] = "" if trace.get("status") == "running" else values["outcome"]
     episode = Episode(experiment=round_.experiment, round=round_, **values)
-    return Told(round_, folder, episode, trace)
+    return Told(episode, trace, round_, folder)

@@ -15,6 +15,7 @@ from typing import Any
 
 from intraskill_web.core.labels import TERMINATIONS, word
 from intraskill_web.episodes.endings import Ending, ending
+from intraskill_web.episodes.heard import Heard
 from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.episodes.prepare import parse
 from intraskill_web.episodes.rows import episode_values
@@ -28,21 +29,8 @@ SILENT_S = 300  # after so long without anything new somebody may hand it in aga
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """An episode of a replay; ``episode`` is never saved."""
-
-    episode: Episode
-    trace: dict[str, Any]
-
-    @property
-    def running(self) -> bool:
-        return self.trace.get("status") == "running"
-
-    @property
-    def last(self) -> str:
-        """What the policy did last."""
-        steps = self.trace.get("steps") or [{}]
-        return str(steps[-1].get("action") or "")
+class Played(Heard):
+    """An episode of a replay."""
 
     @property
     def ended_by(self) -> str:
