@@ -3,12 +3,15 @@
 The database decides, in the transaction that hands the attempt in, so that of two that want the
 same GPU one waits: an attempt whose host is busy stays ``requested`` and is not in any queue. The
 lease ends with the attempt, in the same transaction. rq only carries the job to the host.
+
+A host takes as many attempts as it has workers. So what waits does so here and not in a queue, and
+goes on in the order of its round: a round that began is finished before another is begun.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,11 +63,16 @@ def place(attempt: Attempt) -> Place | None:
 
     What a host took stays there, because its process and files do. Call in a transaction.
     """
-    kind = kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
+    kind, full = _kind(attempt), _hosts_full(attempt)
     for name in _hosts(attempt):
-        if kind == "cpu" or _lease(name, attempt):
+        has_room = name not in full or name == attempt.host
+        if has_room and (kind == "cpu" or _lease(name, attempt)):
             return Place(name, queue_name(name, kind))
     return None
+
+
+def _kind(attempt: Attempt) -> Kind:
+    return kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
 
 
 def _hosts(attempt: Attempt) -> list[str]:
@@ -104,33 +112,49 @@ def _lease(host: str, attempt: Attempt) -> bool:
     return bool(free.update(lease=attempt, leased_at=timezone.now()))
 
 
-def release(attempt: Attempt) -> list[str]:
-    """Give back what an attempt that is over had leased; the hosts that are free now."""
+def release(attempt: Attempt) -> set[str]:
+    """Give back what an attempt that is over had leased; the hosts that have room now."""
     leased = Host.objects.filter(lease=attempt)
-    names = list(leased.values_list("name", flat=True))
+    names = set(leased.values_list("name", flat=True))
     if names:
         leased.update(lease=None)
-    return names
+    return names | ({attempt.host} if attempt.host else set())
 
 
 def unplaced(host: str = "") -> list[Attempt]:
-    """Attempts that wait for a host, the oldest first; with ``host`` those that may run there."""
+    """Attempts that wait for a host, those of the oldest round first; with ``host`` those that may
+    run there."""
     waiting = Attempt.objects.filter(state=State.REQUESTED, queue="")
     if host:
         waiting = waiting.filter(stage__round__experiment__host__in=("", host))
-    return list(waiting.select_related("stage__round__experiment").order_by("created_at", "id"))
+    return list(
+        waiting.select_related("stage__round__experiment").order_by("stage__round_id", "id")
+    )
 
 
-def hosts_busy() -> set[str]:
-    """The hosts whose GPUs somebody holds."""
+def _hosts_full(without: Attempt | None = None) -> set[str]:
+    """The hosts each worker of which has an attempt, not counting one of them."""
+    placed = Attempt.objects.filter(state__in=ACTIVE).exclude(host="")
+    if without is not None:
+        placed = placed.exclude(pk=without.pk)
+    workers = {name: len(found) for name, found in Host.objects.values_list("name", "workers")}
+    taken = Counter(placed.values_list("host", flat=True))
+    return {name for name, n in taken.items() if n >= max(1, workers.get(name, 1))}
+
+
+def hosts_busy() -> dict[Kind, set[str]]:
+    """By what is wanted, the hosts that have no room: for ``gpu`` too those with held GPUs."""
+    full = _hosts_full()
     leased = Host.objects.exclude(lease=None).exclude(gpus=[])
-    return set(leased.values_list("name", flat=True))
+    return {"cpu": full, "gpu": full.union(leased.values_list("name", flat=True))}
 
 
-def may_find_place(attempt: Attempt, up: Collection[str], busy: set[str]) -> bool:
+def may_find_place(
+    attempt: Attempt, up: Collection[str], busy: Mapping[Kind, Collection[str]]
+) -> bool:
     """Whether it is worth asking for a place while of the hosts that are up these are busy."""
     wanted = attempt.stage.round.experiment.host
-    return wanted not in busy if wanted else not busy.issuperset(up)
+    return not set([wanted] if wanted else up) <= set(busy[_kind(attempt)])
 
 
 def holders(attempt: Attempt) -> list[Host]:

@@ -16,7 +16,7 @@ from jobs import placement, queue
 from jobs.transitions import ACTIVE, DONE, RoundState, State
 
 OPERATOR = "operator"  # the reason of a stop that somebody asked for
-WAITS_FOR_GPU = "waiting for a GPU"
+WAITS = "waiting for a host"
 
 
 @transaction.atomic
@@ -77,7 +77,7 @@ def hand_in(attempt: Attempt) -> bool:
     """
     place = placement.place(attempt)
     if place is None:
-        Stage.objects.filter(pk=attempt.stage_id).update(message=WAITS_FOR_GPU)
+        Stage.objects.filter(pk=attempt.stage_id).update(message=WAITS)
         return False
     attempt.executions += 1
     attempt.job_id = queue.job_id_of(attempt.pk, attempt.executions)
@@ -92,7 +92,7 @@ def hand_in(attempt: Attempt) -> bool:
 
 
 def hand_in_waiting(host: str = "") -> int:
-    """Hand in what waited for a host and finds one now, the oldest first; returns how many.
+    """Hand in what waited for a host and finds one now, the oldest round first; how many.
 
     With ``host``, which became free, only what may run there is looked at.
     """
@@ -110,7 +110,7 @@ def hand_in_waiting(host: str = "") -> int:
             if row.state == State.REQUESTED and not row.queue and hand_in(row):
                 found += 1
         busy = placement.hosts_busy()
-        if host in busy:
+        if host in busy["cpu"]:  # it has no room for anything
             break
     return found
 

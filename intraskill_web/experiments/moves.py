@@ -53,7 +53,7 @@ def _kept(value: Any) -> Any:
 
 
 def _hand_on(host: str) -> None:
-    """The GPUs of a host became free: whoever waits for them longest gets them."""
+    """A host has room now, or free GPUs: who waits for it may have its turn."""
     from intraskill_web.experiments.flow import hand_in_waiting
 
     hand_in_waiting(host)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from intraskill_web.core import formats
 from intraskill_web.experiments.models import Attempt, Stage
-from jobs import queue
+from jobs import placement, queue
 from jobs.models import Host
 from jobs.queue import QueueStatus
 from jobs.transitions import ACTIVE, State
@@ -80,7 +79,8 @@ def _before_start(
 ) -> str:
     if not status.up:
         return _("The queue is down; it is handed in when the queue is back")
-    return _in_queue(attempt, active, hosts) if attempt.queue else _unplaced(attempt, hosts)
+    by_place = _in_queue if attempt.queue else _unplaced
+    return by_place(attempt, active, hosts)
 
 
 def _place(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
@@ -101,40 +101,78 @@ def _wants(attempt: Attempt, hosts: Sequence[Host]) -> tuple[str, str]:
     return ("worker", attempt.host) if _has_one_worker(host) else ("queue", attempt.queue)
 
 
-def _turn(attempt: Attempt) -> tuple[bool, bool, datetime, int]:
-    """Workers serve what needs a GPU first, and that in the order in which it was handed in."""
+def _turn(attempt: Attempt) -> tuple[Any, ...]:
+    """A host takes who is of the oldest round. Workers serve what needs a GPU first, and that in
+    the order in which it was handed in. Comparable among those that want the same.
+    """
+    if not attempt.queue:
+        return attempt.stage.round_id, attempt.pk
     is_cpu = attempt.queue.endswith(":cpu")
-    return bool(attempt.queue), is_cpu, attempt.queued_at or attempt.created_at, attempt.pk
+    return is_cpu, attempt.queued_at or attempt.created_at, attempt.pk
 
 
 def _has_one_worker(host: Host | None) -> bool:
     return host is not None and len(host.workers) == 1
 
 
-def _unplaced(attempt: Attempt, hosts: Sequence[Host]) -> str:
-    """No host has taken it: which may, and who holds them."""
+def _unplaced(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
+    """No host has taken it: which may, and who holds their GPUs or their workers."""
     wanted = attempt.stage.round.experiment.host
     allowed = [h for h in hosts if h.name == wanted] if wanted else [h for h in hosts if h.is_up]
     if not allowed:
         return _host_is_missing(wanted) if wanted else _("No worker is up")
     if not allowed[0].is_up:
         return _host_is_down(allowed[0])
-    holders = [(host, host.lease) for host in allowed if host.lease is not None]
-    if len(holders) < len(allowed):
+    kind = placement.kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
+    leases = [host.lease if kind == "gpu" else None for host in allowed]
+    there = [
+        lease or _who_fills(host, attempt, active)
+        for host, lease in zip(allowed, leases, strict=True)
+    ]
+    first = there[0]
+    if first is None or None in there:
         return _("A worker takes it next")
-    first, holder = holders[0]
-    words = {
-        "host": first.name,
-        "what": holder.stage.get_kind_display(),
-        "experiment": holder.stage.round.experiment.name,
-    }
-    if len(holders) == 1:
+    words = {**_words(allowed[0].name, first), "n": len(allowed)}
+    return _all_leased(words) if leases[0] else _all_full(words)
+
+
+def _all_leased(words: dict[str, Any]) -> str:
+    if words["n"] == 1:
         return _("Waits for the GPUs of %(host)s: %(what)s of %(experiment)s holds them") % words
-    return ngettext(
-        "Waits for a GPU; the first of %(n)d host is %(host)s, held by %(what)s of %(experiment)s",
-        "Waits for a GPU; the first of %(n)d hosts is %(host)s, held by %(what)s of %(experiment)s",
-        len(holders),
-    ) % {**words, "n": len(holders)}
+    return (
+        _(
+            "Waits for a GPU; the first of %(n)d hosts is %(host)s, held by %(what)s of "
+            "%(experiment)s"
+        )
+        % words
+    )
+
+
+def _all_full(words: dict[str, Any]) -> str:
+    if words["n"] == 1:
+        return _("Waits at %(host)s for %(what)s of %(experiment)s") % words
+    return (
+        _(
+            "Waits for a worker; the first of %(n)d hosts is %(host)s, busy with %(what)s of "
+            "%(experiment)s"
+        )
+        % words
+    )
+
+
+def _who_fills(host: Host, attempt: Attempt, active: Sequence[Attempt]) -> Attempt | None:
+    """The first of those that leave no worker of the host free; None where one is."""
+    there = [a for a in active if a.host == host.name and a.pk != attempt.pk]
+    there.sort(key=lambda a: a.state in WAITS)  # who works first
+    return there[0] if len(there) >= len(host.workers) else None
+
+
+def _words(host: str, ahead: Attempt) -> dict[str, str]:
+    return {
+        "host": host,
+        "what": ahead.stage.get_kind_display(),
+        "experiment": ahead.stage.round.experiment.name,
+    }
 
 
 def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
@@ -153,11 +191,8 @@ def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
     ahead.sort(key=lambda a: a.state in WAITS)  # who works first
     if not ahead:
         return _("A worker of %(host)s takes it next") % {"host": attempt.host}
-    return _("Waits at %(host)s for %(what)s of %(experiment)s") % {
-        "host": attempt.host,
-        "what": ahead[0].stage.get_kind_display(),
-        "experiment": ahead[0].stage.round.experiment.name,
-    }
+    words = _words(attempt.host, ahead[0])
+    return _("Waits at %(host)s for %(what)s of %(experiment)s") % words
 
 
 def _is_ahead(other: Attempt, attempt: Attempt) -> bool:

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
+from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move
-from intraskill_web.experiments.services import start_round, stop_round
+from intraskill_web.experiments.services import retry_stage, start_round, stop_round
+from intraskill_web.experiments.states import STAGE_ORDER
 from jobs import placement, queue, reconcile
 from jobs.models import Host
 from jobs.transitions import State
@@ -61,7 +64,7 @@ def test_of_two_that_want_one_gpu_the_second_waits_and_follows(
     assert (first.host, first.queue) == ("gpu-1", "stages:gpu-1:gpu")
     assert [attempt for attempt, _job in handed_in] == [first.pk]
     assert (second.state, second.queue) == (State.REQUESTED, "")
-    assert second.stage.message == "waiting for a GPU"
+    assert second.stage.message == "waiting for a host"
     assert placement.holders(second) == [gpu]
     end(first)
     gpu.refresh_from_db()
@@ -109,14 +112,65 @@ def test_a_host_without_a_worker_or_long_silent_gets_nothing(
     assert attempt_of(experiments[0]).host == settings.INTRASKILL_HOST_NAME
 
 
-def test_a_host_without_gpus_has_nothing_to_lease(
+def test_a_host_without_gpus_leases_nothing_and_takes_as_many_as_it_has_workers(
     experiments: list[Experiment], handed_in: Jobs
 ) -> None:
-    host("cpu-1", gpus=0)
+    one = host("cpu-1", gpus=0)
+    Host.objects.filter(pk=one.pk).update(workers=[*one.workers, *one.workers])
+    for experiment in (*experiments, another("three")):
+        start_round(experiment)
+    first, *others = Attempt.objects.order_by("pk")
+    assert [a.host for a in (first, *others)] == ["cpu-1", "cpu-1", ""]
+    assert Host.objects.get().lease is None
+    end(first)
+    assert handed_in[-1][0] == others[-1].pk, "a worker is free again"
+
+
+def test_a_worker_that_trains_leaves_no_room_for_what_needs_no_gpu(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
     for experiment in experiments:
         start_round(experiment)
-    assert [attempt_of(e).host for e in experiments] == ["cpu-1", "cpu-1"]
-    assert Host.objects.get().lease is None
+    waiting = attempt_of(experiments[1])
+    waiting.skip_reason = "asked for"
+    assert placement.place(waiting) is None
+    Host.objects.update(workers=[{"pid": 1}, {"pid": 2}])
+    assert placement.place(waiting) == placement.Place("gpu-1", "stages:gpu-1:cpu")
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_round_that_began_is_finished_before_another_begins(
+    experiments: list[Experiment], handed_in: Jobs, gpus: int
+) -> None:
+    """Of several arms of a sweep the first trains at once, and none waits for all the others."""
+    host("host-1", gpus=gpus)
+    for experiment in (*experiments, another("three")):
+        start_round(experiment)
+    order = []
+    for _step in range(9):
+        attempt = Attempt.objects.get(pk=handed_in[-1][0])
+        order.append(f"{attempt.stage.round.experiment.name} {attempt.stage.kind}")
+        with transaction.atomic():  # as jobs/runner.py ends a stage
+            end(attempt, State.SUCCEEDED)
+            flow.advance(attempt.stage.round.experiment)
+    one_round = [f"one {kind}" for kind in STAGE_ORDER]
+    assert order == [*one_round, "two freeze", "two train", "two analyse"]
+
+
+def test_what_waits_for_a_host_has_its_turn_by_the_age_of_its_round(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    host("gpu-1")
+    for experiment in (*experiments, another("three")):
+        start_round(experiment)
+    first = attempt_of(experiments[0])
+    end(first)  # it fails, and the second takes the GPU
+    retry_stage(first.stage)
+    again = attempt_of(experiments[0])
+    assert again.queue == "" and again.pk > Attempt.objects.get(number=1, queue="").pk
+    end(attempt_of(experiments[1]))
+    assert handed_in[-1][0] == again.pk
 
 
 def test_work_spreads_over_hosts_without_gpus(

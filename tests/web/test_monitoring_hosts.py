@@ -38,7 +38,7 @@ def host(made: Made) -> Host:
 @pytest.fixture
 def waiting(made: Made) -> Attempt:
     """An attempt that no host has taken."""
-    stage = Stage.objects.get(round=made.rounds[1], kind="analyse")
+    stage = Stage.objects.get(round=made.rounds[1], kind="validate")
     return Attempt.objects.create(stage=stage, number=1, state="requested")
 
 
@@ -51,6 +51,20 @@ def test_what_waits_for_a_held_gpu_says_who_holds_it(host: Host, waiting: Attemp
     assert text == "Waits for the GPUs of gpu-07: Train of demo holds them"
     Host.objects.update(lease=None)
     assert waiting_reason(waiting, UP, [waiting], hosts()) == "A worker takes it next"
+
+
+def test_what_needs_no_gpu_waits_for_a_worker(host: Host, waiting: Attempt, made: Made) -> None:
+    waiting.stage = Stage.objects.get(round=made.rounds[1], kind="analyse")
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == "A worker takes it next"
+    works = made.attempts[-1]
+    works.host = "gpu-07"
+    text = waiting_reason(waiting, UP, [waiting, works], hosts())
+    assert text == "Waits at gpu-07 for Train of demo"
+    Host.objects.create(name="gpu-08", gpus=[GPU], workers=[{"name": "w"}])
+    assert waiting_reason(waiting, UP, [waiting, works], hosts()) == "A worker takes it next"
+    made.attempts[0].host, made.attempts[0].state = "gpu-08", "running"
+    text = waiting_reason(waiting, UP, [waiting, works, made.attempts[0]], hosts())
+    assert text.startswith("Waits for a worker; the first of 2 hosts is gpu-07, busy with Train")
 
 
 def test_several_held_hosts_are_counted(host: Host, waiting: Attempt, made: Made) -> None:
