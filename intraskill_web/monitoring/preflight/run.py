@@ -37,7 +37,7 @@ from intraskill_web.monitoring.preflight.inputs import (
     target_of,
 )
 from intraskill_web.monitoring.preflight.items import Item, item_of
-from intraskill_web.monitoring.preflight.looks import alone, at_most
+from intraskill_web.monitoring.preflight.looks import alone, one_of_few
 from intraskill_web.monitoring.preflight.machine import machine_items
 from trainer.errors import InputError
 from trainer.files import read_json, write_text
@@ -141,10 +141,9 @@ def look(experiment: Experiment, number: int, config: dict[str, Any] | None = No
         raise InputError(
             f"cannot be written: {error.strerror}", file=file, remedy="Make its folder writable"
         ) from error
-    with at_most:
-        begun = time.monotonic()
-        items = [_relative(item, experiment.folder) for item in _trainer(file)]
-    return _keep(target_of(experiment, number), key, items, time.monotonic() - begun)
+    items, seconds = _findings(file)
+    own = [_relative(item, experiment.folder) for item in items]
+    return _keep(target_of(experiment, number), key, own, seconds)
 
 
 def launch_files() -> list[Path]:
@@ -156,10 +155,8 @@ def launch_files() -> list[Path]:
 def look_at_launch(file: Path) -> Preflight:
     """Run the slime engine's checks on a launch file (seconds)."""
     key = digest(file)
-    with at_most:
-        begun = time.monotonic()
-        items = _trainer(file)
-    return _keep(f"{SLIME}/{file.name}", key, items, time.monotonic() - begun)
+    items, seconds = _findings(file)
+    return _keep(f"{SLIME}/{file.name}", key, items, seconds)
 
 
 def kick(name: str, action: Any) -> None:
@@ -183,6 +180,13 @@ def under_way(name: str) -> bool:
     """Whether a look of that name is under way in this process."""
     thread = _running.get(name)
     return thread is not None and thread.is_alive()
+
+
+def _findings(file: Path) -> tuple[list[Item], float]:
+    """What the trainer's checks find, and the seconds they took, once few others look."""
+    with one_of_few():
+        begun = time.monotonic()
+        return _trainer(file), time.monotonic() - begun
 
 
 def _trainer(file: Path) -> list[Item]:
