@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from intraskill_web.core.labels import stage_label
-from intraskill_web.experiments.button import Button, act_url
+from intraskill_web.experiments.button import CHECKING, Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.plan_buttons import plan_buttons
 from jobs.transitions import ACTIVE, DONE, RESUMABLE, RoundState, State
@@ -134,7 +134,8 @@ def start_button(experiment: Experiment, last: Round | None) -> Button:
     elif last is not None and last.state != RoundState.SUCCEEDED:
         why = _("Needs a finished round %(n)d") % {"n": last.number}
     else:
-        return Button("start", label, "play", _("Runs all six stages"), True, url, "primary")
+        return Button("start", label, "play", _("Runs all six stages"), True, url, "primary",
+                      busy=CHECKING)  # fmt: skip
     return Button("start", label, "play", why, False, url)
 
 

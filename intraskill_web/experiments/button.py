@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment
 
 RARE = frozenset({"change", "skip", "extend", "until", "hold"})  # behind "More"
+CHECKING = _("Checking what the round will read; this takes seconds …")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Button:
     is_link: bool = False  # leads to a page where it is done
     keep: str = ""  # how the dialog is left without doing it; empty: "Keep running"
     number: int | None = None  # what to ask for, under the name ``rounds``
+    busy: str | Promise = ""  # what is said while its answer takes seconds
 
     @property
     def is_rare(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from intraskill_web.experiments.button import Button, act_url
+from intraskill_web.experiments.button import CHECKING, Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from jobs.transitions import RoundState, State
 
@@ -33,7 +33,8 @@ def _until(experiment: Experiment, last: Round | None, again: str) -> Button:
     why = _("Begins each next round by itself until so many are done")
     url = act_url(experiment, "until")
     return Button("until", _("Continue until"), "next", why, True, url,
-                  confirm=again, keep=_("Leave the plan"), number=wanted)  # fmt: skip
+                  confirm=again, keep=_("Leave the plan"), number=wanted,
+                  busy=CHECKING)  # fmt: skip
 
 
 def _hold(experiment: Experiment, last: Round | None) -> Button:

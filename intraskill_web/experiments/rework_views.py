@@ -44,6 +44,7 @@ def change_next_round(request: HttpRequest, name: str) -> HttpResponse:
             "Filled from the settings of the last round. What you change holds from now on."
         ),
         "go": may.label,
+        "busy": may.busy,
         "hindrance": "" if may.enabled else may.why,
         "more_rounds": number >= experiment.rounds_planned,
         "back": home,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -23,6 +24,7 @@ from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import error_response, json_response, page
 from intraskill_web.experiments import experiment_view, round_view
 from intraskill_web.experiments.actions import ACTIONS
+from intraskill_web.experiments.button import Button
 from intraskill_web.experiments.list_page import experiment_rows
 from intraskill_web.experiments.models import Experiment, Stage
 from intraskill_web.experiments.perform import perform
@@ -30,6 +32,7 @@ from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.waiting import WAITS, Line, line_of
+from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
 
@@ -94,6 +97,7 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
         "etag": tag,
     }
     polling = live.is_poll(request)
+    _look_ahead(request, experiment, view.buttons)
     template = "experiments/_detail_live.html" if polling else "experiments/detail.html"
     response = page(request, template, context, view.data)
     return live.finish(response, tag, active=view.active)
@@ -116,6 +120,7 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     operate = may_operate(reader)
     view = round_view.build(state, line, reader=reader, operate=operate, window=last)
     polling = live.is_poll(request)
+    _look_ahead(request, state.round.experiment, view.buttons)
     context: dict[str, Any] = view.context | {
         "section": "experiments",
         "polling": polling,
@@ -124,6 +129,14 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     template = "experiments/_round_live.html" if polling else "experiments/round.html"
     response = page(request, template, context, view.data)
     return live.finish(response, tag, active=state.active is not None)
+
+
+def _look_ahead(request: HttpRequest, experiment: Experiment, shown: Sequence[Button]) -> None:
+    """Where a reader is offered to start a round, begin to look at what it will read."""
+    if live.is_poll(request) or "format" in request.GET:
+        return
+    if any(button.key == "start" and button.enabled for button in shown):
+        preflight.look_ahead(experiment)
 
 
 @require_POST

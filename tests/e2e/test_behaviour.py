@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from intraskill_web.experiments.models import Experiment, Stage
+from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
 from tests.web.factories import Made
 
@@ -96,6 +96,26 @@ def test_a_greyed_button_does_nothing_and_says_why(made: Made, visit: Any) -> No
     assert page.url.endswith(ROUND)
     why = page.locator(f"#{button.get_attribute('aria-describedby')}")
     assert why.inner_text() == "Train is running; stop it first"
+
+
+def test_a_start_that_takes_seconds_says_so_and_is_sent_once(made: Made, visit: Any) -> None:
+    Stage.objects.exclude(state="succeeded").update(state="succeeded")
+    Round.objects.update(state="succeeded")
+    Experiment.objects.update(rounds_planned=made.rounds[-1].number + 2)
+    page = visit().open("/experiments/demo/")
+    page.evaluate(  # as if no answer came
+        "addEventListener('submit', (e) => { window.sent = (window.sent ?? 0) + 1;"
+        " e.preventDefault(); })"
+    )
+    button = page.get_by_role("button", name="Start round")
+    button.click()
+    why = page.locator("#why-start")
+    assert why.inner_text().startswith("Checking what the round will read")
+    assert (button.get_attribute("aria-busy"), why.get_attribute("aria-live")) == ("true", "polite")
+    button.click(force=True)
+    button.press("Enter")
+    assert page.evaluate("window.sent") == 1
+    assert Round.objects.count() == len(made.rounds)
 
 
 def poll(page: Any) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -126,6 +126,65 @@ def test_a_viewer_reads_the_checklist_and_starts_nothing(
     assert viewer_client.get("/experiments/quick/preflight/").status_code == 200
     assert viewer_client.post("/experiments/quick/preflight/check/").status_code == 403
     assert viewer_client.post("/preflight/slime/x.yaml/check/").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/experiments/quick/", "/experiments/quick/rounds/0/"])
+def test_who_may_start_a_round_finds_it_looked_at(
+    quick: Experiment,
+    path: str,
+    operator_client: Client,
+    viewer_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if "rounds" in path:
+        Round.objects.create(experiment=quick, number=0, state="succeeded")
+        Experiment.objects.update(rounds_planned=2)
+    asked: list[str] = []
+
+    def kick(name: str, action: Callable[[], object]) -> None:
+        asked.append(name)
+        action()
+
+    monkeypatch.setattr(run, "kick", kick)
+    monkeypatch.setattr(run, "_trainer", lambda _file: [Item("world", "passed", "")])
+    for client, more in ((viewer_client, ""), (operator_client, "?part=live"),
+                         (operator_client, "?format=json")):  # fmt: skip
+        headers = {"HX-Request": "true"} if "part" in more else {}
+        assert client.get(path + more, headers=headers).status_code == 200
+    assert asked == []
+    page = operator_client.get(path).content.decode()
+    assert asked == [f"quick/round-00{quick.rounds.count()}"]
+    assert 'data-busy="Checking what the round will read' in page
+    operator_client.get(path)
+    assert len(asked) == 1, "what was looked at is not looked at again"
+    monkeypatch.setattr(run, "look", lambda *_arguments: pytest.fail("the start waits"))
+    operator_client.post("/experiments/quick/actions/start/")
+    assert quick.rounds.count() == int("rounds" in path) + 1
+
+
+def test_a_page_without_a_start_looks_at_nothing(
+    quick: Experiment, operator_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "kick", lambda *_arguments: pytest.fail("looked"))
+    Round.objects.create(experiment=quick, number=0, state="succeeded")  # the only one planned
+    assert operator_client.get("/experiments/quick/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_start_during_a_look_reads_what_that_look_finds(
+    quick: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+
+    def slow(_file: Path) -> list[Item]:
+        looks.append(1)
+        time.sleep(0.3)
+        return [Item("world", "passed", "")]
+
+    monkeypatch.setattr(run, "_trainer", slow)
+    run.look_ahead(quick)
+    assert services.start_round(quick).number == 0
+    assert looks == [1]
 
 
 def test_the_page_of_a_red_round_says_what_to_do(quick: Experiment, viewer_client: Client) -> None:

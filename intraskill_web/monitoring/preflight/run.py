@@ -44,6 +44,7 @@ from trainer.files import read_json, write_text
 
 TIMEOUT_S = 300
 TRUST_S = 5.0  # a red report that somebody acts upon is looked at again when older
+AHEAD_S = 60.0  # one that is red is looked at again so often by who opens a page
 SHARED_S = 600.0  # a report of equal inputs counts for others while younger
 FROZEN = "experiment.json"
 SLIME = "slime"
@@ -79,12 +80,7 @@ def require_ready(
     if not settings.INTRASKILL_PREFLIGHT:
         return
     number = next_round(experiment)
-    report = known(experiment, number, config)
-    if report is None or is_doubtful(report, trust_s):
-        with alone(key_of(experiment, number, config)):  # then somebody may have looked
-            report = known(experiment, number, config)
-            if report is None or is_doubtful(report, trust_s):
-                report = look(experiment, number, config)
+    report = report_of(experiment, number, config, trust_s=trust_s)
     own = config or settings_of(experiment, number)
     items = [*machine_items(own, experiment, number, planned), *map(item_of, report.checks)]
     red = [item for item in items if item.red]
@@ -96,6 +92,39 @@ def require_ready(
             value=number,
             remedy=red[0].remedy or "See the checklist of the experiment",
         )
+
+
+def report_of(
+    experiment: Experiment,
+    number: int,
+    config: dict[str, Any] | None = None,
+    *,
+    trust_s: float = TRUST_S,
+) -> Preflight:
+    """What is known of the round's inputs, or else a look at them (seconds).
+
+    Of several that ask at once one looks, and the others wait for its report.
+    """
+    report = known(experiment, number, config)
+    if report is None or is_doubtful(report, trust_s):
+        with alone(key_of(experiment, number, config)):  # then somebody may have looked
+            report = known(experiment, number, config)
+            if report is None or is_doubtful(report, trust_s):
+                report = look(experiment, number, config)
+    return report
+
+
+def look_ahead(experiment: Experiment) -> None:
+    """Look beside the page at what the round that may be started next will read.
+
+    Who then starts it need not wait: the report counts as long as its inputs are the same.
+    """
+    if not settings.INTRASKILL_PREFLIGHT:
+        return
+    number = next_round(experiment)
+    report = known(experiment, number)
+    if report is None or is_doubtful(report, AHEAD_S):
+        kick(target_of(experiment, number), lambda: report_of(experiment, number))
 
 
 def known(

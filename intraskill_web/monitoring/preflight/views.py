@@ -29,7 +29,7 @@ def of_experiment(request: HttpRequest, name: str) -> HttpResponse:
     target = inputs.target_of(experiment, number)
     items, report = run.checklist(experiment)
     if report is None and may_operate(request.user) and not live.is_poll(request):
-        run.kick(target, lambda: run.look(experiment, number))
+        run.kick(target, lambda: run.report_of(experiment, number))
     title = _("Preflight of round %(n)d") % {"n": number}
     crumbs = [
         (_("Experiments"), reverse("experiments:list")),
@@ -48,7 +48,7 @@ def check_experiment(request: HttpRequest, name: str) -> HttpResponse:
     number = inputs.next_round(experiment)
     target = inputs.target_of(experiment, number)
     run.forget(experiment, number)
-    run.kick(target, lambda: run.look(experiment, number))
+    run.kick(target, lambda: run.report_of(experiment, number))
     return redirect("monitoring:preflight", name=name)
 
 

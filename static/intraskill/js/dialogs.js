@@ -21,6 +21,17 @@ document.addEventListener("submit", (event) => {
     return;
   }
   event.submitter?.setAttribute("aria-busy", "true");
+  const slow = (event.submitter ?? form).closest("[data-busy]");
+  if (!slow) return;
+  // Its answer takes seconds: it is said, and the form is sent once.
+  for (const button of form.querySelectorAll("button:not([type=button])")) button.setAttribute("aria-disabled", "true");
+  dialog?.close();
+  document.querySelector(slow.dataset.says).textContent = slow.dataset.busy;
+});
+
+// Who comes back to a page that waited finds it as it is now.
+addEventListener("pageshow", (event) => {
+  if (event.persisted && document.querySelector("[aria-busy=true]")) location.reload();
 });
 
 // Only results that need no answer go by themselves; errors stay until closed.
