@@ -26,7 +26,7 @@ from intraskill_web.experiments import experiment_view, round_view
 from intraskill_web.experiments.actions import ACTIONS
 from intraskill_web.experiments.button import Button
 from intraskill_web.experiments.list_page import experiment_rows
-from intraskill_web.experiments.models import Experiment, Stage
+from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.perform import perform
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
@@ -97,7 +97,7 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
         "etag": tag,
     }
     polling = live.is_poll(request)
-    _look_ahead(request, experiment, view.buttons)
+    _look_ahead(request, experiment, view.context["last"], view.buttons)
     template = "experiments/_detail_live.html" if polling else "experiments/detail.html"
     response = page(request, template, context, view.data)
     return live.finish(response, tag, active=view.active)
@@ -120,7 +120,7 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     operate = may_operate(reader)
     view = round_view.build(state, line, reader=reader, operate=operate, window=last)
     polling = live.is_poll(request)
-    _look_ahead(request, state.round.experiment, view.buttons)
+    _look_ahead(request, state.round.experiment, state.round, view.buttons)
     context: dict[str, Any] = view.context | {
         "section": "experiments",
         "polling": polling,
@@ -131,12 +131,14 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     return live.finish(response, tag, active=state.active is not None)
 
 
-def _look_ahead(request: HttpRequest, experiment: Experiment, shown: Sequence[Button]) -> None:
+def _look_ahead(
+    request: HttpRequest, experiment: Experiment, last: Round | None, shown: Sequence[Button]
+) -> None:
     """Where a reader is offered to start a round, begin to look at what it will read."""
     if live.is_poll(request) or "format" in request.GET:
         return
     if any(button.key == "start" and button.enabled for button in shown):
-        preflight.look_ahead(experiment)
+        preflight.look_ahead(experiment, last.number + 1 if last else 0)
 
 
 @require_POST

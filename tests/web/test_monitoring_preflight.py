@@ -136,30 +136,31 @@ def test_who_may_start_a_round_finds_it_looked_at(
     viewer_client: Client,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if "rounds" in path:
+    number = int("rounds" in path)
+    if number:
         Round.objects.create(experiment=quick, number=0, state="succeeded")
         Experiment.objects.update(rounds_planned=2)
-    asked: list[str] = []
+    kicked: list[Callable[[], object]] = []
+    looks: list[Path] = []
 
-    def kick(name: str, action: Callable[[], object]) -> None:
-        asked.append(name)
-        action()
+    def trainer(file: Path) -> list[Item]:
+        looks.append(file)
+        return [Item("world", "passed", "")]
 
-    monkeypatch.setattr(run, "kick", kick)
-    monkeypatch.setattr(run, "_trainer", lambda _file: [Item("world", "passed", "")])
-    for client, more in ((viewer_client, ""), (operator_client, "?part=live"),
-                         (operator_client, "?format=json")):  # fmt: skip
-        headers = {"HX-Request": "true"} if "part" in more else {}
-        assert client.get(path + more, headers=headers).status_code == 200
-    assert asked == []
+    monkeypatch.setattr(run, "kick", lambda _name, action: kicked.append(action))
+    monkeypatch.setattr(run, "_trainer", trainer)
+    viewer_client.get(path)
+    operator_client.get(path + "?format=json")
+    operator_client.get(path + "?part=live")
+    assert kicked == []
     page = operator_client.get(path).content.decode()
-    assert asked == [f"quick/round-00{quick.rounds.count()}"]
     assert 'data-busy="Checking what the round will read' in page
     operator_client.get(path)
-    assert len(asked) == 1, "what was looked at is not looked at again"
-    monkeypatch.setattr(run, "look", lambda *_arguments: pytest.fail("the start waits"))
+    for action in kicked:
+        action()
+    assert (len(kicked), len(looks)) == (2, 1), "what is known is not looked at again"
     operator_client.post("/experiments/quick/actions/start/")
-    assert quick.rounds.count() == int("rounds" in path) + 1
+    assert (quick.rounds.count(), len(looks)) == (number + 1, 1), "the start does not wait"
 
 
 def test_a_page_without_a_start_looks_at_nothing(
@@ -182,7 +183,7 @@ def test_a_start_during_a_look_reads_what_that_look_finds(
         return [Item("world", "passed", "")]
 
     monkeypatch.setattr(run, "_trainer", slow)
-    run.look_ahead(quick)
+    run.look_ahead(quick, 0)
     assert services.start_round(quick).number == 0
     assert looks == [1]
 
