@@ -128,8 +128,8 @@ def comparison(arms: Sequence[Arm]) -> Table:
         Column("low", _("Lowest"), "rate"),
         Column("high", _("Highest"), "rate"),
         Column("difference", _("Difference"), "effect"),
-        Column("difference_low", _("Interval from"), "effect"),
-        Column("difference_high", _("Interval to"), "effect"),
+        Column("difference_low", _("Student's 95 %, from"), "effect"),
+        Column("difference_high", _("Student's 95 %, to"), "effect"),
         Column("pairs", _("Pairs"), "count"),
     ]
     rows = [_row(arm, arms[0], step, split) for step, split in checkpoints(arms) for arm in arms]

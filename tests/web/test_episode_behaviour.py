@@ -80,6 +80,7 @@ def test_every_count_opens_exactly_its_episodes(played: Experiment, viewer_clien
     text = " ".join(answer.content.decode().split())
     assert 'href="/episodes/?purpose=bare">3</a>' in text
     assert "Task-standardised: on the 3 tasks of all cohorts" in text
+    assert text.count("95 % (normal)") == 2, "each interval names its method"
     assert 'href="/episodes/?behaviour=searches%3A1..1">6</a>' in text
     found = viewer_client.get("/episodes/?behaviour=searches%3A1..1&format=json").json()
     assert found["total"] == 6

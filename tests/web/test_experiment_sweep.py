@@ -190,6 +190,7 @@ def test_the_page_compares_the_arms_and_opens_what_it_counts(
     assert [label for _line, label in legend(arms_of(sweep.arms, [], []))] == [
         "The method", "No mask"]  # fmt: skip
     assert html.count('<path class="l2" d="M0 5H20"/>') == 1, "a key for the second line"
+    assert "Student's 95 %, from" in page.text, "the interval names its method"
     hrefs = [href for href, _text in page.links]
     assert any("experiment=s-no-mask-1" in href and "purpose=bare" in href for href in hrefs)
     rows = viewer_client.get(f"{address}?format=json").json()["comparison"]

@@ -126,6 +126,15 @@ def test_the_forest_names_the_estimator_of_the_profile(
     assert said in viewer_client.get(PATH).content.decode()
 
 
+def test_the_interval_of_a_gate_names_its_method_wherever_it_stands(
+    gate: GateRun, viewer_client: Client
+) -> None:
+    panel = Page(viewer_client.get("/experiments/demo/rounds/1/").content.decode()).text
+    assert "paired over tasks, normal 95 % interval" in panel
+    assert "95 % (normal)" in Page(viewer_client.get("/gates/").content.decode()).text
+    assert "normal 95 % interval" in Page(viewer_client.get(PATH).content.decode()).text
+
+
 def test_what_is_kept_is_split_into_selected_and_held(gate: GateRun, viewer_client: Client) -> None:
     kept = list(gate.contributions.filter(status="selected").order_by("order"))
     for row in kept[2:]:
