@@ -42,10 +42,10 @@ def begin(sweep: Sweep) -> int:
 
 def _renew() -> None:
     """Keep the claims of this process: a look may take minutes, and its death is soon seen."""
-    for sweep in Sweep.objects.exclude(claimed_at=None):
-        if preflight.under_way(_work_on(sweep)):
-            claims = Sweep.objects.filter(pk=sweep.pk).exclude(claimed_at=None)
-            claims.update(claimed_at=timezone.now())
+    claimed = Sweep.objects.exclude(claimed_at=None)
+    ours = [sweep.pk for sweep in claimed if preflight.under_way(_work_on(sweep))]
+    if ours:
+        claimed.filter(pk__in=ours).update(claimed_at=timezone.now())
 
 
 def _work_on(sweep: Sweep) -> str:

@@ -93,6 +93,17 @@ def test_a_claim_is_renewed_as_long_as_its_process_looks(
     assert begun() == (set() if lives else ALL), "somebody else goes on with what was left"
 
 
+def test_claims_are_renewed_in_one_go_however_many_there_are(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    made = [Sweep.objects.create(name=f"s-{n}", claimed_at=timezone.now()) for n in range(3)]
+    monkeypatch.setattr(run, "under_way", lambda name: name != sweeps._work_on(made[2]))
+    with django_assert_num_queries(2):
+        sweeps._renew()
+    renewed = [Sweep.objects.get(pk=sweep.pk).claimed_at != sweep.claimed_at for sweep in made]
+    assert renewed == [True, True, False]
+
+
 def test_a_sweep_withdrawn_while_somebody_looks_begins_no_more(
     trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,12 @@ from django.utils import timezone
 from intraskill_web.experiments.models import Attempt, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.time_left import (
+    PACE_ATTEMPTS,
     Pace,
     left_of_experiment,
     left_of_round,
     left_of_stage,
+    pace_from,
     pace_of,
 )
 from tests.web.factories import Made
@@ -50,6 +52,17 @@ def test_a_round_takes_the_rest_of_its_stage_and_what_later_stages_took_before(
     left = left_of_round(made.rounds[1], working, pace)
     assert left is not None and left.seconds == 30.0 + 5.0 + 60.0 + 40.0 + 1.0
     assert not left.at_least
+
+
+def test_a_pace_is_the_same_from_the_database_and_from_what_a_page_has_read(
+    made: Made, working: list[Stage]
+) -> None:
+    train = made.rounds[1].stages.get(kind="train")
+    for number in range(2, PACE_ATTEMPTS + 2):  # more than one reading, none of which tells
+        Attempt.objects.create(stage=train, number=number, state="failed")
+    read = Attempt.objects.select_related("stage").order_by("-pk")
+    assert pace_of(made.experiment) == pace_from(list(read))
+    assert pace_of(made.experiment).usual == TOOK
 
 
 def test_a_pause_between_two_attempts_is_no_work(made: Made, working: list[Stage]) -> None:
