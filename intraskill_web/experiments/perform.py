@@ -48,12 +48,14 @@ def _unpause(experiment: Experiment, request: HttpRequest) -> str:
 
 def _extend(experiment: Experiment, request: HttpRequest) -> str:
     rounds = experiment.rounds_planned + 1
-    planning.set_rounds_planned(experiment, rounds, actor=_actor(request))
+    reason = request.POST.get("reason", "")
+    planning.set_rounds_planned(experiment, rounds, reason=reason, actor=_actor(request))
     return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}
 
 
 def _until(experiment: Experiment, request: HttpRequest) -> str:
-    planning.continue_until(experiment, _rounds(request), actor=_actor(request))
+    rounds, reason = _rounds(request), request.POST.get("reason", "")
+    planning.continue_until(experiment, rounds, reason=reason, actor=_actor(request))
     return _("Goes on until %(n)d rounds are done") % {"n": experiment.rounds_planned}
 
 

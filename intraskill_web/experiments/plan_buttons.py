@@ -12,7 +12,8 @@ from django.utils.translation import ngettext
 
 from intraskill_web.experiments.button import CHECKING, Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
-from jobs.transitions import RoundState, State
+from intraskill_web.experiments.planning import has_played_test
+from jobs.transitions import RoundState
 
 
 def plan_buttons(
@@ -34,7 +35,7 @@ def _until(experiment: Experiment, last: Round | None, again: str) -> Button:
     url = act_url(experiment, "until")
     return Button("until", _("Continue until"), "next", why, True, url,
                   confirm=again, keep=_("Leave the plan"), number=wanted,
-                  busy=CHECKING)  # fmt: skip
+                  asks_reason=bool(again), busy=CHECKING)  # fmt: skip
 
 
 def _hold(experiment: Experiment, last: Round | None) -> Button:
@@ -59,7 +60,7 @@ def _extend(experiment: Experiment, again: str) -> Button:
         why = _("The test split will be played again")
     url = act_url(experiment, "extend")
     return Button("extend", _("Plan one round more"), "next", why, True, url,
-                  confirm=again, keep=_("Leave the plan"))  # fmt: skip
+                  confirm=again, keep=_("Leave the plan"), asks_reason=bool(again))  # fmt: skip
 
 
 def _is_over(experiment: Experiment, last: Round | None) -> bool:
@@ -73,11 +74,10 @@ def _is_over(experiment: Experiment, last: Round | None) -> bool:
 
 def test_again(experiment: Experiment, last: Round | None, stages: Sequence[Stage]) -> str:
     """What to ask before more rounds are planned once the test split was played; else empty."""
-    played = any(s.kind == "select" and s.state == State.SUCCEEDED for s in stages)
-    if last is None or not played or not _is_over(experiment, last):
+    if last is None or not has_played_test(experiment, last, stages):
         return ""
     return _(
         "The test split is for final figures, and round %(n)d has played it. The new last round "
-        "plays it again: each look makes its figures weaker. Who asked and when is recorded for "
-        "good."
+        "plays it again: each look makes its figures weaker. Who asked, when and why is recorded "
+        "for good."
     ) % {"n": last.number}

@@ -5,22 +5,25 @@ As in ``services`` every refusal is an InputError with its reason, and every cha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 
 from intraskill_web.core import audit
 from intraskill_web.experiments.flow import active_attempt, advance
-from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.moves import refresh_experiment, refresh_round
 from intraskill_web.experiments.services import refuse_imported, round_follows
 from intraskill_web.monitoring.preflight.run import require_ready
 from jobs.models import Host
-from jobs.transitions import RoundState
+from jobs.transitions import RoundState, State
 from trainer.errors import InputError
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
+
+LONGEST_REASON = 300
 
 
 def pause_after_stage(
@@ -42,10 +45,18 @@ def pause_after_stage(
 
 
 def set_rounds_planned(
-    experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
+    experiment: Experiment,
+    rounds: int,
+    *,
+    reason: str = "",
+    actor: AbstractBaseUser | None = None,
 ) -> None:
-    """Plan more rounds, or fewer, but not fewer than have begun."""
+    """Plan more rounds, or fewer, but not fewer than have begun.
+
+    Raises InputError too where that plays the test split again and no reason is given.
+    """
     refuse_imported(experiment)
+    why = _reason(experiment, rounds, reason)
     begun = experiment.rounds.count()
     if rounds < max(1, begun):
         raise InputError(
@@ -58,22 +69,51 @@ def set_rounds_planned(
         experiment.rounds_planned = rounds
         experiment.save(update_fields=["rounds_planned", "updated_at"])
         audit.record(
-            "experiment.rounds", actor=actor, experiment=experiment.name, rounds=rounds
-        )  # fmt: skip
+            "experiment.rounds", actor=actor, experiment=experiment.name, rounds=rounds, **why
+        )
+
+
+def has_played_test(experiment: Experiment, last: Round | None, stages: Iterable[Stage]) -> bool:
+    """Whether all planned rounds are done and the last, of these stages, played the test split."""
+    if last is None or last.state != RoundState.SUCCEEDED:
+        return False
+    over = last.number + 1 >= experiment.rounds_planned
+    return over and any(s.kind == "select" and s.state == State.SUCCEEDED for s in stages)
+
+
+def _reason(experiment: Experiment, rounds: int, reason: str) -> dict[str, str]:
+    """What goes on record of the reason. Raises InputError where one is needed and missing."""
+    reason = " ".join(reason.split())[:LONGEST_REASON]
+    if reason:
+        return {"reason": reason}
+    last = experiment.rounds.order_by("-number").first()
+    more = last is not None and rounds > last.number + 1
+    if last is not None and more and has_played_test(experiment, last, last.stages.all()):
+        raise InputError(
+            f"round {last.number} has played the test split; more rounds play it again: say why",
+            field="reason",
+            remedy="Give a reason; it is recorded for good, with who asked",
+        )
+    return {}
 
 
 def continue_until(
-    experiment: Experiment, rounds: int, *, actor: AbstractBaseUser | None = None
+    experiment: Experiment,
+    rounds: int,
+    *,
+    reason: str = "",
+    actor: AbstractBaseUser | None = None,
 ) -> None:
     """Go on by itself until ``rounds`` rounds are done; where nothing runs the next begins now.
 
-    Raises InputError too when that round's preflight is red.
+    Raises InputError as ``set_rounds_planned``, and when that round's preflight is red.
     """
+    _reason(experiment, rounds, reason)  # before seconds of looking
     if round_follows(experiment, rounds) and not experiment.pause_after_stage:
         require_ready(experiment, planned=rounds)
     try:
         with transaction.atomic():
-            set_rounds_planned(experiment, rounds, actor=actor)
+            set_rounds_planned(experiment, rounds, reason=reason, actor=actor)
             _go_on_by_itself(experiment, True, actor)
     except IntegrityError as error:
         raise InputError("this round was started a moment ago", field="round") from error

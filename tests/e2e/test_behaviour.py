@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -116,6 +117,26 @@ def test_a_start_that_takes_seconds_says_so_and_is_sent_once(made: Made, visit: 
     button.press("Enter")
     assert page.evaluate("window.sent") == 1
     assert Round.objects.count() == len(made.rounds)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_playing_the_test_again_takes_a_reason_and_a_confirmation(
+    made: Made, visit: Any, width: int
+) -> None:
+    Stage.objects.update(state="succeeded")
+    Round.objects.update(state="succeeded")
+    Experiment.objects.update(rounds_planned=2)
+    visitor = visit(width=width)
+    page = visitor.open("/experiments/demo/")
+    page.locator("#b-more").click()
+    assert visitor.overflow() <= 0
+    page.locator("#b-extend").click()
+    assert not page.locator("#confirm-extend").is_visible(), "the reason comes first"
+    page.locator("form[action$='extend/'] [name=reason]").fill("it still rises")
+    page.locator("#b-extend").click()
+    page.locator("#confirm-extend button:not([type=button])").click()
+    page.locator(".toast").wait_for()
+    assert Experiment.objects.get().rounds_planned == 3
 
 
 def poll(page: Any) -> int:

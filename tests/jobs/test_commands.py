@@ -102,7 +102,9 @@ def test_more_rounds_are_planned_where_all_are_finished(
     code, _, message = command("round_start", "small")
     assert code == 2 and "found" not in message
     assert "the planned round is finished. Plan more with round_extend small 2" in message
-    code, [planned], message = command("round_extend", "small", "2")
+    code, lines, message = command("round_extend", "small", "2")
+    assert (code, lines) == (2, []) and "say why" in message and "reason" in message
+    code, [planned], message = command("round_extend", "small", "2", "--reason", "it still rises")
     assert code == 0 and "round 0 has played it" in message
     assert (planned["experiment"], planned["rounds_planned"], planned["rounds_begun"]) == (
         "small", 2, 1,

@@ -258,7 +258,10 @@ def test_going_on_until_begins_the_next_round_and_holding_waits(
     Attempt.objects.update(state=State.SUCCEEDED)
     refresh_round(round_)
     planning.hold_after_round(experiment)
-    planning.set_rounds_planned(experiment, 3)
+    with pytest.raises(InputError, match=r"round 0 has played the test split.*say why"):
+        planning.continue_until(experiment, 3)
+    planning.set_rounds_planned(experiment, 3, reason="  the gap\nstill closes ")
+    assert AuditEvent.objects.latest("pk").detail["reason"] == "the gap still closes"
     assert len(handed_in) == 1
     planning.continue_until(experiment, 3)
     assert Attempt.objects.get(pk=handed_in[1][0]).stage.round.number == 1

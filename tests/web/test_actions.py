@@ -139,6 +139,16 @@ def test_planning_more_asks_first_once_the_test_split_was_played(
     assert 'data-confirm="#confirm-extend"' in text and 'data-confirm="#confirm-until"' in text
     assert "round 1 has played it" in text
     assert shown(experiment)["extend"][1] == "The test split will be played again"
+    assert text.count('name="reason" maxlength="300" required') == 2
+    for action, sent in (("extend", {}), ("until", {"rounds": "3"})):
+        address = f"/experiments/mine/actions/{action}/?format=json"
+        refused = operator_client.post(address, sent)
+        assert refused.status_code == 409 and "say why" in refused.json()["error"]
+    operator_client.post("/experiments/mine/actions/extend/", {"reason": "it still rises"})
+    experiment.refresh_from_db()
+    assert experiment.rounds_planned == 3
+    assert AuditEvent.objects.latest("pk").detail == {"rounds": 3, "reason": "it still rises"}
+    Experiment.objects.update(rounds_planned=2)
     Stage.objects.filter(round__number=1, kind="select").update(state=State.SKIPPED)
     assert "confirm-extend" not in operator_client.get(page + "?again").content.decode()
 

@@ -21,6 +21,9 @@ class Command(JsonCommand):
         super().add_arguments(parser)
         parser.add_argument("name", help="the experiment")
         parser.add_argument("rounds", type=int, help="how many in all, those that began included")
+        parser.add_argument(
+            "--reason", default="", help="why, where the test split is played again"
+        )
 
     def run(self, **options: Any) -> bool:
         """Plan, and print what is planned and how many rounds have begun."""
@@ -29,7 +32,7 @@ class Command(JsonCommand):
             raise InputError(f"at most {MOST}", field="rounds", value=rounds, remedy="Plan fewer")
         last = experiment.rounds.order_by("-number").first()
         again = test_again(experiment, last, list(last.stages.all()) if last else [])
-        set_rounds_planned(experiment, rounds)
+        set_rounds_planned(experiment, rounds, reason=options["reason"])
         if last and again and rounds > last.number + 1:
             self.note(f"warning: {again}")
         begun = experiment.rounds.count()
