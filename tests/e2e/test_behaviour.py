@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
@@ -29,10 +30,10 @@ def test_the_theme_is_switched_and_remembered(made: Made, visit: Any) -> None:
 def test_the_language_is_switched_and_the_page_stays(made: Made, visit: Any) -> None:
     page = visit().open(ROUND)
     page.get_by_role("button", name="切换到中文").click()
+    expect(page.locator("h1")).to_have_text("第 1 轮")
     assert page.url.endswith(ROUND)
-    assert page.locator("h1").inner_text() == "第 1 轮"
     page.get_by_role("button", name="Switch to English").click()
-    assert page.locator("h1").inner_text() == "Round 1"
+    expect(page.locator("h1")).to_have_text("Round 1")
 
 
 def test_everything_can_be_reached_by_keyboard(made: Made, visit: Any) -> None:
@@ -85,8 +86,7 @@ def test_stopping_asks_first(made: Made, visit: Any) -> None:
     assert not dialog.is_visible()
     page.get_by_role("button", name="Stop round").click()
     dialog.get_by_role("button", name="Stop round").click()
-    page.wait_for_load_state()
-    assert page.locator(".toast").is_visible()
+    expect(page.locator(".toast")).to_be_visible()
     assert Stage.objects.filter(state="stopping").count() == 1
 
 

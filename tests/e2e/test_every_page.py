@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from playwright.sync_api import expect
 
 from tests.e2e.accessibility import faults_of
 from tests.e2e.conftest import WINDOWS
@@ -49,9 +50,9 @@ def test_the_sign_in_page(made: Made, browser: Any, live_server: Any, operator: 
     page.get_by_label("Name").fill("olaf")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("main").get_by_role("button").click()
-    assert page.get_by_role("alert").is_visible()
+    expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Name").fill("olaf")
     page.get_by_label("Password").fill("olaf-password")
     page.get_by_role("main").get_by_role("button").click()
-    assert page.url == f"{live_server.url}/experiments/demo/"
+    expect(page).to_have_url(f"{live_server.url}/experiments/demo/")
     context.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from intraskill_web.experiments.models import Experiment
 from jobs.reports.build import export_report
@@ -73,17 +75,18 @@ def test_the_theme_switches_and_is_kept_on_the_next_page(opened: Any) -> None:
     page.click("[data-theme-toggle]")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
     page.click("header nav >> text=Method")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    expect(page).to_have_url(re.compile("method.html"))
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert faults == []
 
 
 def test_the_language_switches_on_the_same_chapter_and_back(opened: Any) -> None:
     page, _faults = opened("results.html#split-test")
     page.click("text=中文")
-    assert page.url.endswith("zh/results.html#split-test")
-    assert "结果" in page.inner_text("h1")
+    expect(page).to_have_url(re.compile("zh/results.html#split-test$"))
+    expect(page.locator("h1")).to_contain_text("结果")
     page.click("text=English")
-    assert page.url.endswith("site/results.html#split-test")
+    expect(page).to_have_url(re.compile("site/results.html#split-test$"))
 
 
 def test_curves_answer_the_choice_of_a_metric_and_the_slider(opened: Any) -> None:
