@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.episodes_peers import ours, peers
+from benchmarks.episodes_peers import OURS, compared
 from benchmarks.episodes_requests import Figure, facets, figure, lists, percentile, searches
 
 SIZES = (20_000, 200_000)
@@ -139,17 +139,18 @@ class Bench:
         from django.conf import settings
 
         name = settings.SESSION_COOKIE_NAME
-        mine = ours(self.client.cookies[name].value, name, self.folder)
+        cookie = {name: self.client.cookies[name].value}
+        found = compared(self.peers_python, cookie, self.folder, size)
+        mine = found.pop(OURS)
         mine["turns_per_s"] = self.figures[f"ingest_turns_per_s_{size}"]["value"]
         mine["disk_mb"] = sum(self.figures[f"{part}_mb_{size}"]["value"] for part in PARTS)
-        found = peers(self.peers_python, self.folder / "peers", size)
         for key, value in mine.items():
             unit = {"turns_per_s": "turns/s", "disk_mb": "MB"}.get(key, "ms")
             self.note(f"http_{key}", figure(value, unit))
             for peer, theirs in found.items():
                 if key in theirs:
-                    compared = figure(value, unit, theirs[key], faster=key != "turns_per_s")
-                    self.note(f"http_{key}_{peer}", compared | {"version": theirs["version"]})
+                    ratio = figure(value, unit, theirs[key], faster=key != "turns_per_s")
+                    self.note(f"http_{key}_{peer}", ratio | {"version": theirs["version"]})
 
     def _timed(
         self, addresses: Callable[[], dict[str, str]], template: str, repeats: int = REPEATS

@@ -8,14 +8,13 @@ from typing import Any
 
 from benchmarks.episodes_work import HAN, LATIN, NEEDLE_EVERY, PRODUCTS
 
-# the same questions to us and to peers; what each asks of MLflow stands in peer_mlflow.py
+# words of one episode, of none, of one in fifty and of nearly all
+WORDS = {"own": "needle-1011", "absent": "needle-7301946582", "rare": "雪松", "common": "水杯"}
+# the same questions to us and to peers, whose ways to ask them stand in peer_*.py
 QUESTIONS = {
     "list": "/episodes/?format=json",
     "filter": "/episodes/?treatment=bare&outcome=success&format=json",
-    "own": "/episodes/?q=needle-1011&format=json",
-    "absent": "/episodes/?q=needle-7301946582&format=json",
-    "rare": "/episodes/?q=雪松&format=json",
-    "common": "/episodes/?q=水杯&format=json",
+    **{kind: f"/episodes/?q={word}&format=json" for kind, word in WORDS.items()},
     "open": "/episodes/777/?format=json",
 }
 

@@ -1,11 +1,11 @@
-"""Inspect with the episodes of ``benchmarks.episodes``: logs of 1,000 samples, and its own server.
+"""Inspect with the episodes of ``benchmarks.episodes``: logs of 1,000 samples; its questions.
 
     PEERS_PYTHON -m benchmarks.peer_inspect TRACES.jsonl FOLDER
 
-Runs in an environment of its own with ``inspect-ai`` and ``requests`` in it and nothing of ours.
-The questions are the requests that its viewer makes: a log's samples (two ranges), one sample (a
-range). It has no search in texts over logs; ``own`` is the time to read every log for a word.
-Prints JSON.
+writes the logs and prints JSON, in an environment of its own with ``inspect-ai`` in it and nothing
+of ours. The questions are the requests that its viewer makes: a log's samples (three ranges), one
+sample (a range). It has no search in texts over logs; ``own`` is the time to read every log for a
+word.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peer_server import median, served
+from benchmarks.peer_server import Line, Question
 
 NEEDLE = "needle-1011"
 LOG = 1000  # samples
-REPEATS = 15
 
 
 def main() -> None:
-    """Write, serve, ask, print."""
+    """Write and print."""
     traces, folder = Path(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     figures = write(traces, folder)
     logs = sorted(folder.glob("*.eval"))
     figures["disk_mb"] = sum(log.stat().st_size for log in logs) / 1e6
-    print(json.dumps(figures | serve(folder) | {"own": read_all(logs)}), flush=True)
+    print(json.dumps(figures | {"own": read_all(logs)}), flush=True)
 
 
 def write(traces: Path, folder: Path) -> dict[str, Any]:
@@ -125,35 +124,20 @@ def read_all(logs: list[Path]) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
-def serve(folder: Path) -> dict[str, float]:
-    """Start its server, ask it, end it; medians in milliseconds."""
-
-    def command(port: int) -> list[str]:
-        view = [sys.executable, "-m", "inspect_ai", "view", "start", "--log-dir", str(folder)]
-        return [*view, "--host", "127.0.0.1", "--port", str(port)]
-
-    with served(command, folder / "server.log", folder) as port:
-        return ask(f"http://127.0.0.1:{port}")
+def command(python: str, folder: Path, port: int) -> list[str]:
+    """Its viewer over a folder of logs."""
+    view = [python, "-m", "inspect_ai", "view", "start", "--log-dir", str(folder)]
+    return [*view, "--host", "127.0.0.1", "--port", str(port)]
 
 
-def ask(address: str) -> dict[str, float]:
+def questions(line: Line) -> dict[str, Question]:
     """A log's samples and one of them, as the viewer reads them."""
-    import requests
-
-    session = requests.Session()
-
-    def get(path: str, **query: Any) -> Any:
-        answer = session.get(address + path, params=query, timeout=120)
-        answer.raise_for_status()
-        return answer
-
-    files = get("/api/logs").json()["files"]
+    files = json.loads(line.get("/api/logs"))["files"]
     log = urllib.parse.quote(files[0]["name"], safe="")
-    size = int(get(f"/api/log-size/{log}").text)
+    size = int(line.get(f"/api/log-size/{log}"))
 
     def part(start: int, end: int) -> bytes:
-        content: bytes = get(f"/api/log-bytes/{log}", start=start, end=end).content
-        return content
+        return line.get(f"/api/log-bytes/{log}?start={start}&end={end}")
 
     def directory() -> dict[str, tuple[int, int]]:
         tail = part(max(0, size - 65557), size - 1)
@@ -175,8 +159,8 @@ def ask(address: str) -> dict[str, float]:
     summaries = next(name for name in entries if "summaries.json" in name)
     samples = [name for name in entries if name.startswith("samples/")]
     return {
-        "list": median(lambda: (directory(), read(entries[summaries])), REPEATS),
-        "open": median(lambda: read(entries[samples[len(samples) // 2]]), REPEATS),
+        "list": lambda: (directory(), read(entries[summaries])),
+        "open": lambda: read(entries[samples[len(samples) // 2]]),
     }
 
 

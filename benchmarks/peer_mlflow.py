@@ -1,11 +1,11 @@
-"""MLflow with the episodes of ``benchmarks.episodes``: ingest by its fastest path, then REST.
+"""MLflow with the episodes of ``benchmarks.episodes``: ingest by its fastest path; its questions.
 
     PEERS_PYTHON -m benchmarks.peer_mlflow TRACES.jsonl FOLDER
 
-Runs in an environment of its own with ``mlflow`` in it and nothing of ours. Spans go straight to
-its SQLite store, those of many traces at once, far faster than by its tracing API; ``ANALYZE`` is
-run before text is searched, without which a search of 20,000 traces gives no answer within five
-minutes. Prints JSON.
+fills a store and prints JSON, in an environment of its own with ``mlflow`` in it and nothing of
+ours. Spans go straight to its SQLite store, those of many traces at once, far faster than by its
+tracing API; ``ANALYZE`` is run before text is searched, without which a search of 20,000 traces
+gives no answer within five minutes.
 """
 
 from __future__ import annotations
@@ -16,31 +16,30 @@ import secrets
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peer_server import median, served
+from benchmarks.peer_server import Line, Question
 
-NEEDLE, ABSENT, RARE, COMMON = "needle-1011", "needle-7301946582", "雪松", "水杯"
+DATABASE = "mlflow.db"
 PAGE = 50
 BATCH = 50  # traces whose spans are written at once
-REPEATS = 9
 SYSTEM = "You shop for a person."
 
 
 def main() -> None:
-    """Load, serve, ask, print."""
+    """Load and print."""
     traces, folder = Path(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     logging.disable(logging.WARNING)
-    database = folder / "mlflow.db"
+    database = folder / DATABASE
     figures = ingest(traces, database)
     with sqlite3.connect(database) as connection:
         connection.execute("ANALYZE")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    figures["disk_mb"] = sum(f.stat().st_size for f in folder.glob("mlflow.db*")) / 1e6
-    print(json.dumps(figures | serve(database, folder)), flush=True)
+    figures["disk_mb"] = sum(f.stat().st_size for f in folder.glob(f"{DATABASE}*")) / 1e6
+    print(json.dumps(figures), flush=True)
 
 
 def episodes(traces: Path) -> Iterator[dict[str, Any]]:
@@ -131,56 +130,35 @@ def converted(trace: dict[str, Any], experiment: str) -> tuple[Any, list[Any]]:
     return info, spans
 
 
-def serve(database: Path, folder: Path) -> dict[str, float]:
-    """Start its server, ask it, end it; medians in milliseconds."""
-
-    def command(port: int) -> list[str]:
-        server = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
-        store = ["--backend-store-uri", f"sqlite:///{database}", "--artifacts-destination"]
-        return [*server, "--port", str(port), *store, str(folder)]
-
-    with served(command, folder / "server.log", folder) as port:
-        return ask(f"http://127.0.0.1:{port}")
+def command(python: str, folder: Path, port: int) -> list[str]:
+    """Its server over a filled folder."""
+    server = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
+    store = ["--backend-store-uri", f"sqlite:///{folder / DATABASE}"]
+    return [*server, *store, "--artifacts-destination", str(folder)]
 
 
-def ask(address: str) -> dict[str, float]:
-    """The questions of the table, by the API that its own pages use."""
-    import mlflow
-    import requests
-    from mlflow import MlflowClient
-
-    session = requests.Session()
-    session.get(f"{address}/health", timeout=60).raise_for_status()
-    mlflow.set_tracking_uri(address)
-    client = MlflowClient(address)
-    found = client.get_experiment_by_name("episodes")
-    assert found is not None
+def questions(line: Line, words: Mapping[str, str]) -> dict[str, Question]:
+    """What its pages ask by their API: lists, ``words`` by kind of question, and a trace."""
+    found = json.loads(line.get("/api/2.0/mlflow/experiments/get-by-name?experiment_name=episodes"))
     place = {
         "type": "MLFLOW_EXPERIMENT",
-        "mlflow_experiment": {"experiment_id": found.experiment_id},
+        "mlflow_experiment": {"experiment_id": found["experiment"]["experiment_id"]},
     }
 
-    def search(condition: str) -> list[dict[str, Any]]:
+    def search(condition: str) -> Question:
         body: dict[str, Any] = {"locations": [place], "max_results": PAGE}
-        body["order_by"] = ["timestamp_ms DESC"]
-        if condition:
-            body["filter"] = condition
-        answer = session.post(f"{address}/api/3.0/mlflow/traces/search", json=body, timeout=300)
-        answer.raise_for_status()
-        traces: list[dict[str, Any]] = answer.json().get("traces", [])
-        return traces
+        body |= {"order_by": ["timestamp_ms DESC"], "filter": condition}
+        sent = json.dumps(body).encode()
+        return lambda: line.post("/api/3.0/mlflow/traces/search", sent)
 
-    newest = search("")
-    names = [trace["trace_id"] for trace in newest]
-    texts = {"own": NEEDLE, "absent": ABSENT, "rare": RARE, "common": COMMON}
-    figures = {
-        "list": median(lambda: search(""), REPEATS),
-        "filter": median(lambda: search("tags.arm = 'bare' AND tags.success = '1'"), REPEATS),
-        "open": median(lambda: client.get_trace(names[7]), REPEATS),
+    newest: Any = search("")()
+    trace = json.loads(newest)["traces"][7]["trace_id"]
+    return {
+        "list": search(""),
+        "filter": search("tags.arm = 'bare' AND tags.success = '1'"),
+        **{kind: search(f"trace.text LIKE '%{word}%'") for kind, word in words.items()},
+        "open": lambda: line.get(f"/api/3.0/mlflow/traces/get?trace_id={trace}"),
     }
-    for kind, word in texts.items():
-        figures[kind] = median(lambda word=word: search(f"trace.text LIKE '%{word}%'"), 5)  # type: ignore[misc]
-    return figures
 
 
 if __name__ == "__main__":
