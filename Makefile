@@ -7,7 +7,9 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 READY = $(VENV)/.ready
 READY_DEV = $(VENV)/.ready-dev
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# one more than two cores: a worker that runs whole homes mostly waits
+WORKERS = 3
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 FIND_PYTHON = for python in $(PYTHON) python3.13 python3.12 python3.11; do \
 	if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then echo $$python; exit 0; fi; done; \
@@ -42,10 +44,10 @@ test-long: setup-dev
 	$(PYTEST) -m long
 
 # Every test that works with a database, on PostgreSQL: DATABASE_URL=postgres://… make test-postgres,
-# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves markers
-# out, ONLY names folders or files.
+# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves a
+# marker out.
 test-postgres: setup-dev
-	$(PYTEST) -m 'database and not once$(LESS:%= and not %)' --ignore=tests/trainer --ignore=tests/contracts $(ONLY)
+	$(PYTEST) -m 'database and not once$(LESS:%= and not %)' --ignore=tests/trainer --ignore=tests/contracts
 
 lint: setup-dev
 	$(BIN)/ruff check .
