@@ -130,6 +130,9 @@ def test_playing_the_test_again_takes_a_reason_and_a_confirmation(
     page = visitor.open("/experiments/demo/")
     page.locator("#b-more").click()
     assert visitor.overflow() <= 0
+    for key in ("extend", "until"):
+        fits = page.locator(f"#b-{key}").evaluate("(b) => b.scrollWidth <= b.clientWidth")
+        assert fits, f"{key} has room for its words"
     page.locator("#b-extend").click()
     assert not page.locator("#confirm-extend").is_visible(), "the reason comes first"
     page.locator("form[action$='extend/'] [name=reason]").fill("it still rises")
