@@ -20,9 +20,12 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.states import STAGE_LABELS
 from intraskill_web.ledger.cards import STATUSES
 from intraskill_web.monitoring.preflight.items import Item
-from intraskill_web.monitoring.preflight.words import KNOWN, worded
+from intraskill_web.monitoring.preflight.words import KNOWN, TO_DO, WRONG, worded
+from trainer.errors import InputError
 
-CHECKS = Path(settings.BASE_DIR) / "trainer" / "preflight" / "checks.py"
+TRAINER = Path(settings.BASE_DIR) / "trainer"
+CHECKS = TRAINER / "preflight" / "checks.py"
+READERS = (TRAINER / "skills" / "bank.py", TRAINER / "shop" / "world.py")
 
 
 def sentences() -> list[str]:
@@ -49,6 +52,47 @@ def test_every_finding_of_the_trainers_checks_is_known() -> None:
     assert len(said) > 12
     unknown = [text for text in said if not any(p.fullmatch(text) for p, _words in KNOWN)]
     assert unknown == []
+
+
+def refusals() -> tuple[set[str], set[str]]:
+    """What the checks and what they read with refuse, and the remedies, with 7 for every value."""
+    faults, remedies = set(), set()
+    for file in (CHECKS, *READERS):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "InputError":
+                faults.add(_text(node.args[0]))
+                remedies |= {_text(k.value) for k in node.keywords if k.arg == "remedy"}
+    return faults, remedies
+
+
+def _text(value: ast.expr) -> str:
+    parts = value.values if isinstance(value, ast.JoinedStr) else [value]
+    return "".join(map(_piece, parts))
+
+
+def test_every_refusal_of_the_trainers_checks_is_known_with_its_remedy() -> None:
+    faults, remedies = refusals()
+    assert len(faults) > 15 and len(remedies) > 10
+    assert [text for text in faults if not any(p.fullmatch(text) for p, _w in WRONG)] == []
+    assert [text for text in remedies if not any(p.fullmatch(text) for p, _w in TO_DO)] == []
+
+
+def test_a_refusal_is_worded_with_file_field_and_value() -> None:
+    error = InputError(
+        "the checkpoint was made for another catalogue than abc", file="start/c.json",
+        field="catalogue_sha256", value="d: (found e)",
+        remedy="Use the checkpoint that belongs to this world",
+    )  # fmt: skip
+    item = Item("checkpoint", "failed", str(error), str(error.remedy))
+    assert f"{item.found}. {item.to_do}" == str(error), "nothing is lost"
+    with override("zh-hans"):
+        assert item.found == (
+            "start/c.json: catalogue_sha256: 检查点属于另一商品目录，而非 abc"
+            "（实际为 'd: (found e)'）"
+        )
+        assert item.to_do == "使用属于此世界的检查点"
+        assert worded("x/bank.json: no such file") == "x/bank.json: 没有此文件"
+        assert worded("not checked: needs the world") == "未检查：需要商店世界"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from intraskill_web.monitoring.preflight.words import worded
+from intraskill_web.monitoring.preflight.words import worded, worded_remedy
 
 # passed; warning: may start; failed: red; skipped: could not be looked at; pending: not yet
 STATES = ("passed", "warning", "failed", "skipped", "pending")
@@ -53,7 +53,12 @@ class Item:
     @property
     def found(self) -> str:
         """What was found, in the reader's language."""
-        return worded(self.detail)
+        return worded(self.detail, self.remedy)
+
+    @property
+    def to_do(self) -> str:
+        """How to mend it, in the reader's language."""
+        return worded_remedy(self.remedy)
 
     @property
     def red(self) -> bool:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+
+from intraskill_web.monitoring.preflight.faults import FAULTS, REMEDIES
 
 # the trainer's sentence (trainer/preflight/checks.py) → ours; groups carry over by name
 SENTENCES: tuple[tuple[str, str | Promise], ...] = (
@@ -56,11 +59,36 @@ SENTENCES: tuple[tuple[str, str | Promise], ...] = (
     (r"(?P<n>\d+) GiB free", _("%(n)s GiB free")),
 )
 KNOWN = [(re.compile(pattern), words) for pattern, words in SENTENCES]
+# An InputError's text: file and field, what is wrong, and what was found instead.
+PARTS = r"(?:(?P<where_>.+?): )?{}(?: \(found (?P<found_>.*)\))?"
+WRONG = [(re.compile(PARTS.format(pattern), re.DOTALL), words) for pattern, words in FAULTS]
+TO_DO = [(re.compile(pattern), words) for pattern, words in REMEDIES]
 
 
-def worded(detail: str) -> str:
-    """``detail`` in the reader's language."""
+def worded(detail: str, remedy: str = "") -> str:
+    """``detail`` in the reader's language, without the remedy that stands below it."""
+    if remedy:
+        detail = detail.removesuffix(f". {remedy}")
     for pattern, words in KNOWN:
         if match := pattern.fullmatch(detail):
-            return str(words) % match.groupdict() if match.groupdict() else str(words)
+            return _filled(words, match)
+    for pattern, words in WRONG:
+        if match := pattern.fullmatch(detail):
+            where, found = match["where_"], match["found_"]
+            text = f"{where}: " if where else ""
+            text += _filled(words, match)
+            return text + (gettext(" (found %(value)s)") % {"value": found} if found else "")
     return detail
+
+
+def worded_remedy(remedy: str) -> str:
+    """What to do, in the reader's language."""
+    for pattern, words in TO_DO:
+        if match := pattern.fullmatch(remedy):
+            return _filled(words, match)
+    return remedy
+
+
+def _filled(words: str | Promise, match: re.Match[str]) -> str:
+    values = match.groupdict()
+    return str(words) % values if any(not name.endswith("_") for name in values) else str(words)
