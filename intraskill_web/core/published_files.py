@@ -11,6 +11,7 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 
 from trainer.canonical import fingerprint
+from trainer.errors import InputError
 from trainer.files import write_text
 
 MADE_BY = ("django", "whitenoise", "brotli")  # other versions compress or name files differently
@@ -21,15 +22,22 @@ def publish_static_files() -> bool:
     """Run ``collectstatic`` unless its result is there already; says whether it ran.
 
     Files are known by path, size and time of change. Safe to interrupt: the stamp goes first and
-    comes last.
+    comes last. Raises InputError where the folder cannot be written.
     """
     root = Path(settings.STATIC_ROOT)
     stamp, now = root / STAMP, fingerprint([*_versions(), *_sources()])
     if (root / "staticfiles.json").exists() and stamp.exists() and stamp.read_text() == now:
         return False
-    stamp.unlink(missing_ok=True)
-    call_command("collectstatic", interactive=False, verbosity=0)
-    write_text(stamp, now)
+    try:
+        stamp.unlink(missing_ok=True)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        write_text(stamp, now)
+    except OSError as error:
+        raise InputError(
+            f"the pages' static files cannot be published: {error.strerror}",
+            file=error.filename or root,
+            remedy=f"Make {root} writable for this user, with room for 20 MiB",
+        ) from error
     return True
 
 

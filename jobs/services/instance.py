@@ -47,22 +47,33 @@ def running(home: Path) -> dict[str, Any] | None:
 @contextmanager
 def hold(home: Path) -> Iterator[None]:
     """Run ``home``. Raises InputError, naming the holder, when somebody already does."""
-    with (home / LOCK).open("a") as handle:
+    with (home / LOCK).open("a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            record = record_of(home) or {}
+            handle.seek(0)
             raise InputError(
-                f"this home is already run by process {record.get('pid')}"
-                f" since {record.get('since')}, at {record.get('address')}",
+                f"this home is already run by process {_holder(home, handle.read().strip())}",
                 file=home,
                 remedy="Use that one, stop it with Ctrl-C, or set another INTRASKILL_HOME",
             ) from error
+        handle.truncate(0)  # the record comes only with the first service
+        handle.write(str(os.getpid()))
+        handle.flush()
         end_leftovers(home)
         try:
             yield
         finally:
             (home / RECORD).unlink(missing_ok=True)
+
+
+def _holder(home: Path, pid: str) -> str:
+    """The process of the lock, with what its record tells of it once it is written."""
+    record = record_of(home) or {}
+    if str(record.get("pid")) != pid:
+        return f"{pid}, which is just starting"
+    address = record.get("address")
+    return f"{pid} since {record['since']}" + (f", at {address}" if address else "")
 
 
 def write_record(home: Path, children: Mapping[str, process.ProcessRef], **facts: Any) -> None:

@@ -55,11 +55,12 @@ class Running:
 
     home: Path
     process: subprocess.Popen[str]
+    says: str = "std"  # what the names of these files begin with
 
     @classmethod
-    def start(cls, home: Path, *arguments: str, **more: str) -> Running:
+    def start(cls, home: Path, *arguments: str, says: str = "std", **more: str) -> Running:
         home.mkdir(parents=True, exist_ok=True)
-        with (home / "stderr").open("w") as errors, (home / "stdout").open("w") as output:
+        with (home / f"{says}err").open("w") as errors, (home / f"{says}out").open("w") as output:
             process = subprocess.Popen(
                 [sys.executable, "manage.py", *arguments],
                 cwd=ROOT,
@@ -69,17 +70,17 @@ class Running:
                 stderr=errors,
                 text=True,
             )
-        return cls(home, process)
+        return cls(home, process, says)
 
     @property
     def output(self) -> str:
         """What it printed so far."""
-        return (self.home / "stdout").read_text()
+        return (self.home / f"{self.says}out").read_text()
 
     @property
     def everything(self) -> str:
         """What it printed and what it said, for messages of failed tests."""
-        return self.output + (self.home / "stderr").read_text()
+        return self.output + (self.home / f"{self.says}err").read_text()
 
     def finish(self) -> list[dict[str, Any]]:
         """The JSON lines it printed; fails with its messages when it did not succeed."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.home_databases import leave_empty
-from tests.jobs.homes import Running, end_all, manage, processes_of
+from tests.jobs.homes import Running, end_all, environment, manage, processes_of
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -63,6 +66,46 @@ def test_a_second_start_of_the_same_home_is_refused(homes: Path) -> None:
     assert up.process.poll() is None
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(60) == 0
+
+
+def test_of_two_starts_at_once_one_runs_and_the_other_names_it_and_the_remedy(
+    homes: Path,
+) -> None:
+    home = homes / "contested"
+    environment(home)  # its database is there before the race
+    both = [Running.start(home, "up", "--no-web", says=says) for says in ("one", "two")]
+    deadline = time.monotonic() + 60
+    while all(up.process.poll() is None for up in both):
+        assert time.monotonic() < deadline, [up.everything for up in both]
+        time.sleep(0.02)
+    (loser,) = [up for up in both if up.process.poll() is not None]
+    (winner,) = [up for up in both if up is not loser]
+    assert loser.process.wait(10) == 2, loser.everything
+    assert f"this home is already run by process {winner.process.pid}" in loser.output
+    assert "Use that one, stop it with Ctrl-C, or set another INTRASKILL_HOME" in loser.output
+    winner.until_said("ready")
+    winner.process.send_signal(signal.SIGINT)
+    assert winner.process.wait(60) == 0
+    assert processes_of(home) == []
+
+
+def test_a_static_folder_that_cannot_be_written_is_said_with_its_remedy(homes: Path) -> None:
+    static = homes / "one" / "static"
+    static.mkdir(parents=True)
+    options = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(static)]
+    if os.geteuid():  # root may write whatever the mode says
+        static.chmod(0o555)
+    elif subprocess.run(options, capture_output=True, check=False).returncode:
+        pytest.skip("root needs a file system that is read only")
+    try:
+        up = manage(homes / "one", "up", INTRASKILL_PORT=str(free_port()))
+    finally:
+        subprocess.run(["umount", "-l", str(static)], capture_output=True, check=False)
+        static.chmod(0o755)
+    assert up.returncode == 2, up.stdout + up.stderr
+    assert "error: " in up.stdout and "static files cannot be published: " in up.stdout
+    assert f"Make {static} writable" in up.stdout and "Traceback" not in up.stdout + up.stderr
+    assert processes_of(homes / "one") == []
 
 
 @pytest.mark.long
