@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 FIRST = 1_986_300_001  # whole numbers that no row of ours has, in the places of values
+PARAMETER = "fixed_"  # begins the names of parameters that are always the same
 
 
 class Prepared:
@@ -26,21 +27,26 @@ class Prepared:
         self, build: Callable[..., QuerySet[Any, Any]], kinds: Mapping[str, type[int] | type[str]]
     ) -> None:
         self._build, self._kinds = build, kinds
-        self._ready: dict[str, tuple[str, list[Any]]] = {}
+        self._ready: dict[str, tuple[str, dict[str, Any]]] = {}
 
-    def sql(self, **values: Any) -> tuple[str, list[Any]]:
-        """The SQL and its parameters for these values; compiled at the first call."""
+    def sql(self, **values: Any) -> tuple[str, dict[str, Any]]:
+        """The SQL and its parameters by name for these values; compiled at the first call.
+
+        For parameters without names Django searches the whole text at each call.
+        """
         if connection.vendor not in self._ready:
             marks: dict[str, Any] = {
                 name: FIRST + i if kind is int else f"\x01{name}"
                 for i, (name, kind) in enumerate(self._kinds.items())
             }
             sql, params = self._build(**marks).query.sql_with_params()
+            sql = sql.replace("%%", "%%%%")
             names = {mark: name for name, mark in marks.items()}
-            places = [_Place(names[p]) if p in names else p for p in params]
-            self._ready[connection.vendor] = (sql, places)
-        sql, places = self._ready[connection.vendor]
-        return sql, [values[p.name] if isinstance(p, _Place) else p for p in places]
+            places = [names.get(param, f"{PARAMETER}{i}") for i, param in enumerate(params)]
+            fixed = dict(zip(places, params, strict=True))
+            self._ready[connection.vendor] = (sql % tuple(f"%({name})s" for name in places), fixed)
+        sql, fixed = self._ready[connection.vendor]
+        return sql, fixed | values
 
     def row(self, **values: Any) -> tuple[Any, ...] | None:
         """The first row as the driver gives it, or None."""
@@ -54,11 +60,6 @@ class Prepared:
         with connection.cursor() as cursor:
             cursor.execute(*self.sql(**values))
             return list(cursor.fetchall())
-
-
-class _Place:
-    def __init__(self, name: str) -> None:
-        self.name = name
 
 
 def moment(value: Any) -> datetime | None:

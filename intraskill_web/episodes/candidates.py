@@ -7,17 +7,21 @@ planner would take the whole range and sort it; where that meets too little, it 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
 
+from intraskill_web.core.prepared import Prepared
 from intraskill_web.episodes import postings
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
+from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
+from intraskill_web.episodes.terms import Terms, expression
 
 WALK_SECONDS = 0.05  # for 500 rows or less
 MOST_IDS = 2_000  # in one statement
@@ -36,6 +40,8 @@ def take(
     if filter_.errors:
         return []
     if not order.column:
+        if rows is LISTED and connection.vendor == "sqlite" and filter_.values.keys() <= {"q"}:
+            return _newest(filter_.terms(), key, wanted, back=back)
         if connection.vendor == "postgresql" and (terms := filter_.terms()):
             found = postings.ids(terms, key.pk if key else None, back=back)
             return _by_ids(filter_.apply(rows, terms=False), found, order, wanted, back=back)
@@ -47,6 +53,23 @@ def take(
             except TooSlow:
                 pass
     return list(order.rows(filter_.apply(rows), key, back=back)[:wanted])
+
+
+def _newest(terms: Terms, key: Key | None, wanted: int, *, back: bool) -> list[Listed]:
+    found = _prepared(bool(terms), key is not None, wanted, back)
+    values = found.rows(terms=expression(terms), pk=key.pk if key else 0)
+    return list(map(Listed.of, values))
+
+
+@lru_cache(64)
+def _prepared(asks: bool, goes_on: bool, wanted: int, back: bool) -> Prepared:
+    """The list that is asked for most, and most searches: of no filter but the text."""
+
+    def build(terms: str, pk: int) -> QuerySet[Episode, Any]:
+        rows = LISTED.filter(search__terms__has_terms=terms) if asks else LISTED
+        return Order().rows(rows, Key(pk) if goes_on else None, back=back)[:wanted]
+
+    return Prepared(build, {"terms": str, "pk": int})
 
 
 def _by_ids(

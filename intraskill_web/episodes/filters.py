@@ -19,7 +19,7 @@ from intraskill_web.episodes import postings  # noqa: F401 registers its lookup
 from intraskill_web.episodes.grams import TOO_BIG
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.parameters import PARAMETERS, FilterError
-from intraskill_web.episodes.terms import Terms
+from intraskill_web.episodes.terms import Terms, expression
 from intraskill_web.episodes.words import Words
 
 
@@ -130,4 +130,4 @@ class EpisodeFilter:
 def _having(rows: QuerySet[Episode, Any], asked: Terms) -> QuerySet[Episode, Any]:
     if connection.vendor == "postgresql":
         return rows.filter(pk__has_postings=asked)
-    return rows.filter(search__terms__has_terms=asked)
+    return rows.filter(search__terms__has_terms=expression(asked))

@@ -63,21 +63,21 @@ class Listed(NamedTuple):
         """The id, by the name that rows of any model have."""
         return self.id
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Listed:
+        """A row as any driver gives it: lists are JSON, and SQLite's booleans are numbers."""
+        values = list(row)
+        values[SKILLS] = orjson.loads(values[SKILLS])
+        for place in NUMBERS:
+            if values[place] is not None:
+                values[place] = bool(values[place])
+        return cls._make(values)
+
 
 COLUMNS = Listed._fields[:-2]
 NUMBERS = tuple(Listed._fields.index(name) for name in ("success", "scored", "admitted"))
 SKILLS = Listed._fields.index("skill_ids")
 MOST_ID = 2**63 - 1
-
-
-def _of(row: Sequence[Any]) -> Listed:
-    """A row as any driver gives it: lists are JSON, and SQLite's booleans are numbers."""
-    values = list(row)
-    values[SKILLS] = orjson.loads(values[SKILLS])
-    for place in NUMBERS:
-        if values[place] is not None:
-            values[place] = bool(values[place])
-    return Listed._make(values)
 
 
 class _Columns(Expression):
@@ -108,7 +108,7 @@ class _Tuples(ValuesListIterable):  # type: ignore[type-arg]
     def __iter__(self) -> Iterator[Listed]:
         compiler = self.queryset.query.get_compiler(self.queryset.db)
         chunks = compiler.execute_sql(chunked_fetch=self.chunked_fetch, chunk_size=self.chunk_size)
-        return map(_of, chain.from_iterable(chunks))
+        return map(Listed.of, chain.from_iterable(chunks))
 
 
 def _listed() -> QuerySet[Episode, Listed]:
@@ -126,4 +126,4 @@ ONE = Prepared(lambda pk: LISTED.filter(pk=pk), {"pk": int})
 def listed(pk: int) -> Listed | None:
     """The episode of that id, or None. One query, prepared."""
     row = ONE.row(pk=pk) if pk <= MOST_ID else None
-    return None if row is None else _of(row)
+    return None if row is None else Listed.of(row)

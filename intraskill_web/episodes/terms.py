@@ -35,17 +35,17 @@ class Terms:
 
 @TextField.register_lookup
 class HasTerms(AnyLookup):
-    """``search__terms__has_terms=Terms(…)``."""
+    """``search__terms__has_terms=expression(Terms(…))``."""
 
     lookup_name = "has_terms"
     prepare_rhs = False
 
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} MATCH %s", [*parameters, _expression(self.rhs)]
+        return f"{left} MATCH %s", [*parameters, self.rhs]
 
 
-def _expression(terms: Terms) -> str:
+def expression(terms: Terms) -> str:
     """The query in the syntax of FTS5. Terms are word characters and the mark only."""
     for term in (*terms.text, *terms.marks):
         if not term.removeprefix(MARK).isalnum():
