@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from intraskill_web.episodes import bodies, grams, postings
-from intraskill_web.episodes.content import persona_tags, sayings
+from intraskill_web.episodes.content import Saying, persona_tags, sayings
+from intraskill_web.episodes.pieces import cut as cut_apart
 from intraskill_web.episodes.rows import Values, cut, episode_values, group_index
 from trainer.errors import InputError
 
@@ -52,7 +53,19 @@ def prepare(line: bytes, *, purpose: str, arm: str, groups: Groups) -> Prepared:
     index = group_index(trace)
     group = None if index is None else groups.get(index)
     values = episode_values(trace, purpose=purpose, arm=arm, group=group)
-    return Prepared(values, terms_of(trace), bodies.compress(line.rstrip(b"\r\n")))
+    said = list(sayings(trace))
+    line = line.rstrip(b"\r\n")
+    texts, rest = cut_apart(line, said)
+    body = bodies.compress(rest, texts, ready=_as_answered(trace, line))
+    return Prepared(values, terms_of(trace, said), body)
+
+
+def _as_answered(trace: object, line: bytes) -> bool:
+    """Whether ``line`` is what an answer would make of it: no NaN, no name twice, no odd number."""
+    try:
+        return orjson.dumps(trace) == line
+    except orjson.JSONEncodeError:
+        return False
 
 
 @dataclass(slots=True)
@@ -94,9 +107,9 @@ def prepare_lines(
     return outcome
 
 
-def terms_of(trace: Mapping[str, Any]) -> str:
-    """Index terms of a trace: of its texts, its chunks and its persona."""
-    found = [grams.terms(saying.text for saying in sayings(trace))]
+def terms_of(trace: Mapping[str, Any], said: Iterable[Saying]) -> str:
+    """Index terms of a trace: of its texts, which are ``said``, its chunks and its persona."""
+    found = [grams.terms(saying.text for saying in said)]
     found += [chunk_term(i) for i in _chunk_ids(trace.get("selected_skills"))]
     found += [persona_term(tag) for tag in persona_tags(trace)]
     return " ".join(filter(None, found))

@@ -36,15 +36,31 @@ def read_trace(episode: Episode | Listed) -> dict[str, Any]:
     return trace_of(episode, body)
 
 
+def ready_trace(episode: Listed) -> orjson.Fragment | None:
+    """The trace as bytes for an answer; None where it has to be read first, or is gone."""
+    if episode.pack is None:
+        return None
+    try:
+        with bodies.Packs() as packs:
+            line = packs.ready(bodies.Place(episode.pack, episode.body_at, episode.body_size))
+    except OSError:
+        return None
+    return None if line is None else orjson.Fragment(line)
+
+
 def trace_of(episode: Episode | Listed, body: bytes) -> dict[str, Any]:
     """The trace that ``body`` is. Raises InputError."""
+    halves = False
     try:
-        trace = parse(body)
-    except InputError as error:
-        raise InputError(f"the trace {error.reason}", file=episode.path) from error
+        trace = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        halves = b"\\ud" in body or b"\\uD" in body
+        try:
+            trace = parse(body)
+        except InputError as error:
+            raise InputError(f"the trace {error.reason}", file=episode.path) from error
     if not isinstance(trace, dict):
         raise InputError("the trace is not an object", file=episode.path, value=episode.line)
-    halves = b"\\ud" in body or b"\\uD" in body
     if halves or body.count(b"{") + body.count(b"[") > DEEPEST:
         try:
             return answerable(trace, halves=halves)

@@ -24,7 +24,7 @@ from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import typed_filters
 from intraskill_web.episodes.rows import storable
 from intraskill_web.episodes.tokens import token_view
-from intraskill_web.episodes.traces import read_trace
+from intraskill_web.episodes.traces import read_trace, ready_trace
 from trainer.errors import InputError
 
 
@@ -116,7 +116,10 @@ def _data(pk: int, *, goal: bool) -> HttpResponse:
     row = listed(pk)
     if row is None:
         raise Http404
-    trace, problem = _trace(row, goal=goal)
+    trace: Any = ready_trace(row) if goal else None
+    problem = ""
+    if trace is None:
+        trace, problem = _trace(row, goal=goal)
     (data,) = episode_data([row])
     return json_response(data | {"trace": trace, "problem": problem})
 

@@ -7,7 +7,7 @@ stands, inside other words too, in any language.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,13 +17,11 @@ from intraskill_web.episodes.grams import required
 from intraskill_web.episodes.terms import Terms
 
 WORD = re.compile(r'"([^"]+)"?|(\S+)')
-# Words that stand in the JSON of a trace as they are spelled, in either case: they lie in no joint
-# of two texts, have no escapes, and are no part of a number, which Python may write otherwise.
-PLAIN = re.compile(r"(?=.*[a-df-z_\u3400-\u9fff])[a-z0-9_\u3400-\u4dbf\u4e00-\u9fff-]+")
-NUMBER = "infinity"
+HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+# Words that a JSON string spells as they are, but for the case of ASCII letters.
+PLAIN = re.compile(rf"[ !#-\[\]-~{HAN}]+")
 # Words of characters that have no other case and are the lower case of no other.
-CASELESS = re.compile(r"[0-9_\u3400-\u4dbf\u4e00-\u9fff-]+")
-ESCAPED = b"\\u"
+CASELESS = re.compile(rf"[ !#-@\[\]-`{{-~{HAN}]+")
 OTHERWISE = {"k": "\u212a".encode(), "i": "\u0130".encode()}  # whose lower case begins so
 BLANKS = re.compile(r"\s+")
 AROUND = 60  # characters shown before and after a hit
@@ -65,26 +63,17 @@ class Words:
         """Whether the index alone decides: every word is one term, whole."""
         return all(required(word) == [word] for word in self.words)
 
-    def may_be_in(self, body: bytes) -> bool:
-        """Whether the JSON of a trace may hold all words: quick, and True when in doubt."""
-        lowered = body if self._caseless else body.lower()
-        return all(map(lowered.__contains__, self._plain)) or any(map(body.__contains__, self._odd))
+    def none_before(self, said: bytes) -> int | None:
+        """The byte of some JSON strings before which none of the words stands.
 
-    @cached_property
-    def one_may_be_in(self) -> Callable[[bytes], bool]:
-        """Whether JSON may hold one of the words: quicker, and True when in doubt."""
-        plain, odd, caseless = self._plain, self._odd, self._caseless
-        if len(plain) < len(self.words):
-            return lambda part: True
-        if caseless and len(plain) == 1:
-            (word,) = plain
-            return lambda part: word in part or ESCAPED in part
-
-        def may(part: bytes) -> bool:
-            lowered = part if caseless else part.lower()
-            return any(word in lowered for word in plain) or any(sign in part for sign in odd)
-
-        return may
+        None when one of them stands nowhere; 0 when in doubt.
+        """
+        if len(self._plain) < len(self.words):
+            return 0
+        if any(map(said.__contains__, self._odd)):
+            return 0
+        first = min(map((said if self._caseless else said.lower()).find, self._plain))
+        return first if first >= 0 else None
 
     def may_begin(self, text: str) -> bool:
         """Whether ``text`` may hold the first word."""
@@ -92,14 +81,13 @@ class Words:
 
     @cached_property
     def _plain(self) -> list[bytes]:
-        """The words that stand in JSON as they are spelled."""
-        return [w.encode() for w in self.words if PLAIN.fullmatch(w) and w not in NUMBER]
+        return [word.encode() for word in self.words if PLAIN.fullmatch(word)]
 
     @cached_property
     def _odd(self) -> list[bytes]:
-        """What bytes have that may say a plain word otherwise: escapes, letters that lower."""
+        """Letters that a word may be spelled with, and that only Unicode lowers."""
         letters = "".join(self.words)
-        return [ESCAPED, *(sign for letter, sign in OTHERWISE.items() if letter in letters)]
+        return [sign for letter, sign in OTHERWISE.items() if letter in letters]
 
     @cached_property
     def _caseless(self) -> bool:
@@ -122,18 +110,11 @@ class Words:
 
 def _shown(saying: Saying, at: int, length: int) -> Hit:
     """The hit in its own spelling; where lowering moved characters, as near as that allows."""
-    text, begin = saying.text, max(0, at - AROUND)
-    end = at + length + AROUND
-    return Hit(
-        turn=saying.turn,
-        role=saying.role,
-        before=("…" if begin else "") + _line(text[begin:at]),
-        match=_line(text[at : at + length]),
-        after=_line(text[at + length : end]) + ("…" if end < len(text) else ""),
-    )
-
-
-def _line(text: str) -> str:
-    if text.isprintable() and "  " not in text:
-        return text  # a plain blank is the only one that prints
-    return BLANKS.sub(" ", text)
+    text, begin, end = saying.text, max(0, at - AROUND), at + length + AROUND
+    before, match, after = text[begin:at], text[at : at + length], text[at + length : end]
+    around = text[begin:end]
+    if not around.isprintable() or "  " in around:  # a plain blank is the only one that prints
+        before, match, after = (BLANKS.sub(" ", part) for part in (before, match, after))
+    if begin:
+        before = "…" + before
+    return Hit(saying.turn, saying.role, before, match, after + "…" if end < len(text) else after)

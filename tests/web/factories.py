@@ -16,6 +16,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import Prepared, terms_of
 from intraskill_web.episodes.publish import publish
@@ -469,7 +470,7 @@ def publish_rows(rows: Sequence[Episode], traces: Sequence[Mapping[str, Any]]) -
     for row, trace in zip(rows, traces, strict=True):
         values = {f.attname: getattr(row, f.attname) for f in Episode._meta.concrete_fields}
         values["outcome"] = outcome_of(values)
-        prepared.append(Prepared(values, terms_of(trace), None))
+        prepared.append(Prepared(values, terms_of(trace, sayings(trace)), None))
     publish(prepared, {})
 
 
