@@ -6,6 +6,7 @@ homes that live a minute.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 
@@ -28,6 +29,8 @@ def _load() -> None:
     definitions()
     importlib.import_module("intraskill_web.configs.admin_views")
     importlib.import_module("scipy.optimize")  # of a gate's shrunk effects
+    gc.collect()
+    gc.freeze()  # what is loaded stays: no collection need walk it in the middle of a request
 
 
 if os.environ.get("INTRASKILL_WARM", "1") != "0":

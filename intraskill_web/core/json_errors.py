@@ -37,7 +37,7 @@ class JsonErrors:
             query["format"] = "json"
             request.GET = query  # type: ignore[assignment]
         response = self.get_response(request)
-        if request.headers.get("Accept"):
+        if request.META.get("HTTP_ACCEPT"):
             patch_vary_headers(response, ("Accept",))
         if response.status_code < 400 or not asks_json(request) or _is_json(response):
             return response

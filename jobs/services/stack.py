@@ -106,7 +106,8 @@ def _start_web(supervisor: Supervisor, wanted: int) -> None:
             "web",
             (
                 *(sys.executable, "-m", "gunicorn", "intraskill_web.wsgi:application"),
-                *("--bind", f"{host}:{port}", "--worker-class", "gthread", "--workers", "1"),
+                *("--bind", f"{host}:{port}", "--workers", "1"),
+                *("--worker-class", "intraskill_web.serving.LingeringWorker"),
                 *("--threads", str(settings.INTRASKILL_WEB_THREADS), "--timeout", "60"),
                 *("--graceful-timeout", "3", "--log-level", "warning"),
             ),

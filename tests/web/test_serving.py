@@ -1,0 +1,86 @@
+"""Threads stay with a connection that goes on asking, and leave one that pauses to others."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+APP = """
+import threading
+def application(environ, start_response):
+    body = str(threading.get_ident()).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """A server of six threads whose answers name the thread."""
+    (tmp_path / "app.py").write_text(APP)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        found = probe.getsockname()[1]
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "gunicorn", "app", "--bind", f"127.0.0.1:{found}",
+               "--worker-class", "intraskill_web.serving.LingeringWorker", "--threads", "6",
+               "--graceful-timeout", "3", "--log-level", "warning"]  # fmt: skip
+    server = subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}:{root}"}
+    )
+    try:
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", found), 1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield found
+    finally:
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+
+
+def asked(connection: http.client.HTTPConnection) -> bytes:
+    connection.request("GET", "/")
+    return connection.getresponse().read()
+
+
+def test_a_connection_that_goes_on_asking_keeps_its_thread(port: int) -> None:
+    one = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    threads = [asked(one) for _ in range(50)]
+    kept = sum(a == b for a, b in pairwise(threads))
+    assert kept >= 35, kept
+
+
+def test_more_connections_than_threads_are_all_answered_soon(port: int) -> None:
+    many = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(20)]
+    begun = time.monotonic()
+    for _ in range(5):
+        assert all(asked(one) for one in many)
+    assert time.monotonic() - begun < 5
+
+
+def test_requests_sent_at_once_are_all_answered(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), 10) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+        raw.settimeout(5)
+        found = b""
+        while found.count(b"200 OK") < 3:
+            found += raw.recv(65536)
+    assert found.count(b"200 OK") == 3
+
+
+def test_a_server_that_is_asked_to_end_does_so_beside_an_open_connection(port: int) -> None:
+    one = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    assert asked(one)
