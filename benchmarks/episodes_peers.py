@@ -26,6 +26,7 @@ from benchmarks.episodes_requests import QUESTIONS, WORDS, percentile
 from benchmarks.episodes_work import episode
 from benchmarks.peer_server import Line, Question, in_turns, served
 
+WORKER = "intraskill_web.serving.LingeringWorker"
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS, SECONDS = 200, 20.0  # of one question, whichever is over first
 OURS = "ours"
@@ -120,7 +121,7 @@ def _of_peers(python: str, stores: Path, stack: ExitStack) -> dict[str, dict[str
 
 def _web(port: int) -> list[str]:
     """Our server as it is deployed."""
-    web = [sys.executable, "-m", "gunicorn", "intraskill_web.wsgi", "--worker-class", "gthread"]
+    web = [sys.executable, "-m", "gunicorn", "intraskill_web.wsgi", "--worker-class", WORKER]
     return [*web, "--threads", "6", "--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
 
 
