@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice, starmap
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,10 +15,11 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import live as polling
 from intraskill_web.core.labels import PURPOSES, word
 from intraskill_web.core.twin import page
-from intraskill_web.episodes import playing
+from intraskill_web.episodes import playing, replay_files
 from intraskill_web.episodes.endings import Ending, ending
 from intraskill_web.episodes.following import Look, State, follow
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.heard import Heard
+from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.episodes.traces import read_trace
 from intraskill_web.experiments.models import Round, Stage
 from jobs.transitions import ACTIVE
@@ -28,7 +30,7 @@ from trainer.errors import InputError
 class Line:
     """An episode of the list."""
 
-    told: playing.Told
+    told: Heard
     ending: Ending | None
     address: str
     where: str
@@ -37,20 +39,24 @@ class Line:
 @require_safe
 def playing_list(request: HttpRequest) -> HttpResponse:
     """Every episode that an engine tells of now."""
-    lines = [_line(told) for told in playing.being_played()]
+    told = chain(
+        map(_line, playing.being_played()), starmap(_replayed, replay_files.being_played())
+    )
+    lines = list(islice(told, playing.MOST))
     facts = [(line.address, line.told.episode.turns, line.told.running) for line in lines]
     working = Stage.objects.filter(state__in=ACTIVE).exists()
+    active = working or Replay.objects.filter(state__in=("requested", "running")).exists()
     tag = polling.etag(request, facts)
     unchanged = polling.unchanged(request, tag)
     if unchanged is not None:
-        return polling.finish(unchanged, tag, active=working)
+        return polling.finish(unchanged, tag, active=active)
     context = {
         "section": "episodes",
         "lines": lines,
         "working": working,
         "crumbs": [(_("Episodes"), reverse("episodes:list")), (_("Being played"), "")],
         "etag": tag,
-        "active": working,
+        "active": active,
         "polling": polling.is_poll(request),
     }
     data = {
@@ -61,7 +67,7 @@ def playing_list(request: HttpRequest) -> HttpResponse:
     }
     name = "_playing_list.html" if polling.is_poll(request) else "playing_list.html"
     return polling.finish(
-        page(request, f"episodes/{name}", context, lambda: data), tag, active=working
+        page(request, f"episodes/{name}", context, lambda: data), tag, active=active
     )
 
 
@@ -130,3 +136,9 @@ def _line(told: playing.Told) -> Line:
         _("%(name)s, round %(n)s") % {"name": episode.experiment.name, "n": told.round.number}
         + f", {word(PURPOSES, episode.purpose)}",
     )
+
+
+def _replayed(row: Replay, played: replay_files.Played) -> Line:
+    address = reverse("episodes:replayed", args=[row.episode_id, row.pk, played.episode.sample_id])
+    where = f"{row.episode.experiment.name}, {_('replay')} {row.pk}"
+    return Line(played, played.ending, address, where)

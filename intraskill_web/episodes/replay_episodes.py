@@ -54,7 +54,8 @@ def replay_episodes(request: HttpRequest, pk: int, replay_pk: int) -> HttpRespon
         "replay": row.pk,
         "state": row.state,
         "episodes": [
-            {"sample": p.episode.sample_id, "running": p.running, **_outcome(p.episode)}
+            {"sample": p.episode.sample_id, "running": p.running, "gone": p.gone}
+            | _outcome(p.episode)
             for p in played
         ],
     }
@@ -107,12 +108,14 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
         known.trace["final"].pop("goal", None)
     comparing = request.GET.get("with") == "original"
     query = "?with=original" if comparing else ""
+    problem = _("Its files are gone; what came of it is kept.") if known.gone else ""
     turn = _number(request, "turn") or 1
     context = reading(known.episode, known.trace, turn=turn, goal=goal) | _shown(row)
     context |= {
         "section": "episodes",
         "original": row.episode,
         "ending": known.ending,
+        "problem": problem,
         "crumbs": [*_crumbs(row), (_("Episode %(n)s") % {"n": sample}, "")],
         "previous_url": _address(row, sample - 1) + query if sample else "",
         "next_url": _address(row, sample + 1) + query if sample + 1 < row.n else "",
@@ -120,7 +123,8 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
         "count": row.n,
     }
     if comparing:
-        trace, context["problem"] = _original(row.episode, goal=goal)
+        trace, lost = _original(row.episode, goal=goal)
+        context["problem"] = problem or lost
         context |= compare_page.build(
             row.episode,
             trace,
@@ -129,7 +133,8 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
             row=_number(request, "row"),
             names=(_("as it was"), _("replay")),
         )
-    data = {"replay": row.pk, "sample": sample, "trace": known.trace}
+    data = {"replay": row.pk, "sample": sample, "problem": problem} | _outcome(known.episode)
+    data["trace"] = known.trace
     return page(request, "episodes/replay_episode.html", context, lambda: data)
 
 

@@ -1,6 +1,7 @@
 """The episodes of a replay as its folder tells: recorded ones, and those that are being played.
 
-They have no rows: nothing of a replay is ever searched, counted or trained on.
+They have no rows: nothing of a replay is ever searched, counted or trained on. What came of them
+stands in the row of a replay that succeeded, and outlives its files.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ class Played(Heard):
         return word(TERMINATIONS, self.episode.termination)
 
     @property
+    def gone(self) -> bool:
+        """Whether its files are, so that only what came of it is known."""
+        return not self.trace
+
+    @property
     def ending(self) -> Ending | None:
         """How it ended; None while it is played."""
         return None if self.running else ending(self.episode)
@@ -47,8 +53,18 @@ def played(row: Replay) -> list[Played]:
     """All of them by sample, of several tries the last."""
     lines = [*_recorded(row), *live.read_live(live_file(row))]
     made = [one for one in (_played(row, line) for line in lines) if one is not None]
-    found = {one.episode.sample_id: one for one in made}
+    found = _kept(row) | {one.episode.sample_id: one for one in made}
     return [found[sample] for sample in sorted(found)]
+
+
+def being_played() -> Iterator[tuple[Replay, Played]]:
+    """What the live files of running replays tell of now, newest replay first."""
+    rows = Replay.objects.select_related("episode__experiment", "episode__round")
+    for row in rows.filter(state="running").order_by("-pk"):
+        for trace in live.read_live(live_file(row)):
+            one = _played(row, trace)
+            if one is not None:
+                yield row, one
 
 
 def told(row: Replay, sample: int) -> Played | None:
@@ -60,10 +76,10 @@ def told(row: Replay, sample: int) -> Played | None:
 
 
 def recorded(row: Replay, sample: int) -> Played | None:
-    """An episode whose trace is published; of several tries the last."""
+    """An episode whose trace is published, of several tries the last, or what is kept of it."""
     lines = [line for line in _recorded(row) if _sample(line) == sample]
     made = [one for one in (_played(row, line) for line in lines) if one is not None]
-    return made[-1] if made else None
+    return made[-1] if made else _kept(row).get(sample)
 
 
 def live_file(row: Replay) -> Path:
@@ -112,6 +128,26 @@ def _recorded(row: Replay) -> Iterator[Any]:
 def _sample(line: Any) -> object:
     job = line.get("job") if isinstance(line, dict) else None
     return job.get("sample_id") if isinstance(job, dict) else None
+
+
+def _kept(row: Replay) -> dict[int, Played]:
+    """What came of each, as the row says."""
+    old, found = row.episode, {}
+    for place, outcome in enumerate(row.outcomes):
+        episode = Episode(
+            experiment=old.experiment,
+            round=old.round,
+            task_id=old.task_id,
+            split=old.split,
+            instruction=old.instruction,
+            sample_id=outcome.get("sample", place),
+            purpose=PURPOSE,
+            scored=outcome["reward"] is not None,
+            termination=outcome.get("termination", ""),
+            **{name: outcome[name] for name in ("reward", "success", "turns")},
+        )
+        found[episode.sample_id] = Played(episode, {})
+    return found
 
 
 def _played(row: Replay, line: Any) -> Played | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from django.test import Client
 
 from intraskill_web.episodes.models import Episode, Replay
+from intraskill_web.experiments.models import Stage
 from tests.trainer.fakes import FakePolicy, shopper
 from tests.trainer.rollout.test_driver import requests
 from tests.web.factories import CHUNKS, Made
@@ -230,3 +232,45 @@ def test_the_row_of_what_was_is_about_all_that_its_numbers_count(
     (row,) = re.findall(r"<tr>\s*<th scope=\"row\">as it was.*?</tr>", html, re.DOTALL)
     assert f"{group.count()} episodes, this one among them" in row
     assert 'class="badge' not in row
+
+
+def test_a_running_replay_is_among_what_is_being_played(
+    replay: Replay, viewer_client: Client
+) -> None:
+    Stage.objects.update(state="succeeded")
+    page = tell(replay, 3)
+    answer = viewer_client.get("/episodes/playing/")
+    html = answer.content.decode()
+    assert f'href="{page}"' in html and f"replay {replay.pk}" in html
+    assert answer["X-Active"] == "1"
+    data = viewer_client.get("/episodes/playing/?format=json").json()
+    assert data == {"playing": [{"url": page, "turns": 2, "running": True}]}
+    Replay.objects.update(state="failed")
+    answer = viewer_client.get("/episodes/playing/")
+    assert f'href="{page}"' not in answer.content.decode() and answer["X-Active"] == "0"
+
+
+def test_what_came_of_a_replay_is_the_same_everywhere_when_its_files_are_gone(
+    replay: Replay, viewer_client: Client
+) -> None:
+    kept = {"reward": 0.25, "success": False, "turns": 3, "termination": "purchase", "sample": 0}
+    lost = {"reward": None, "success": None, "turns": 0, "termination": "", "sample": 1}
+    Replay.objects.update(state="succeeded", outcomes=[kept, lost])
+    shutil.rmtree(replay.folder)
+    said = {name: kept[name] for name in ("reward", "success", "turns")}
+    form = viewer_client.get(f"/episodes/{replay.episode_id}/replay/").content.decode()
+    assert "0 / 1</a>" in form and "of 2 ended" not in form
+    whole = " ".join(viewer_client.get(address(replay)).content.decode().split())
+    assert "<b>2 / 2</b>" in whole and "0.250" in whole and "Policy failure" in whole
+    first, second = viewer_client.get(address(replay) + "?format=json").json()["episodes"]
+    assert first == {"sample": 0, "running": False, "gone": True, **said}
+    assert second["reward"] is None and second["gone"]
+    page = f"{address(replay)}0/"
+    for query in ("", "?with=original"):
+        html = viewer_client.get(page + query).content.decode()
+        assert "Its files are gone" in html and "Policy failure" in html and "0.250" in html
+        assert "does not run" not in html
+    data = viewer_client.get(page + "?format=json").json()
+    assert data == {"replay": replay.pk, "sample": 0, "trace": {}, **said} | {
+        "problem": "Its files are gone; what came of it is kept."
+    }
