@@ -10,13 +10,12 @@ goes on in the order of its round: a round that began is finished before another
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import Count, F, Q
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Stage
@@ -63,9 +62,9 @@ def place(attempt: Attempt) -> Place | None:
 
     What a host took stays there, because its process and files do. Call in a transaction.
     """
-    kind, full = _kind(attempt), _hosts_full(attempt)
-    for name in _hosts(attempt):
-        has_room = name not in full or name == attempt.host
+    kind, room = _kind(attempt), rooms(attempt)
+    for name in _hosts(attempt, room):
+        has_room = room.get(name, 1) > 0 or name == attempt.host
         if has_room and (kind == "cpu" or _lease(name, attempt)):
             return Place(name, queue_name(name, kind))
     return None
@@ -75,31 +74,43 @@ def _kind(attempt: Attempt) -> Kind:
     return kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
 
 
-def _hosts(attempt: Attempt) -> list[str]:
+def _hosts(attempt: Attempt, room: Mapping[str, int]) -> list[str]:
     """The hosts that may run the attempt, the preferred first."""
     if attempt.host and attempt.state not in WAITING:
         return [attempt.host]
     experiment = attempt.stage.round.experiment
     if experiment.host:
         return [experiment.host]
-    names = hosts_in_reach()
+    names = list(room) or [settings.INTRASKILL_HOST_NAME]
     if attempt.host in names:
         names.insert(0, names.pop(names.index(attempt.host)))
     return names
 
 
-def hosts_in_reach() -> list[str]:
-    """The hosts that are up; before any worker has registered, this one."""
-    return hosts_up() or [settings.INTRASKILL_HOST_NAME]
+def rooms(without: Attempt | None = None) -> dict[str, int]:
+    """How many more attempts each host that is up has workers for, the least busy first.
+
+    ``without`` is an attempt that does not count. Two queries.
+    """
+    up = Host.objects.filter(seen_at__gte=timezone.now() - SEEN_WITHIN).exclude(workers=[])
+    longest_idle = F("leased_at").asc(nulls_first=True)
+    workers = dict(up.order_by(longest_idle, "name").values_list("name", "workers"))
+    active = Attempt.objects.filter(state__in=ACTIVE).exclude(host="")
+    if without is not None:
+        active = active.exclude(pk=without.pk)
+    taken: dict[str, int] = dict(active.order_by().values_list("host").annotate(Count("pk")))
+    names = sorted(workers, key=lambda name: taken.get(name, 0))
+    return {name: len(workers[name]) - taken.get(name, 0) for name in names}
 
 
 def hosts_up() -> list[str]:
     """The hosts with a worker that was heard of a moment ago, those with the least work first."""
-    up = Host.objects.filter(seen_at__gte=timezone.now() - SEEN_WITHIN).exclude(workers=[])
-    longest_idle = F("leased_at").asc(nulls_first=True)
-    names = list(up.order_by(longest_idle, "name").values_list("name", flat=True))
-    busy = Counter(Attempt.objects.filter(state__in=ACTIVE).values_list("host", flat=True))
-    return sorted(names, key=lambda name: busy[name])
+    return list(rooms())
+
+
+def hosts_in_reach() -> list[str]:
+    """The hosts that are up; before any worker has registered, this one."""
+    return hosts_up() or [settings.INTRASKILL_HOST_NAME]
 
 
 def _lease(host: str, attempt: Attempt) -> bool:
@@ -132,35 +143,28 @@ def unplaced(host: str = "") -> list[Attempt]:
     )
 
 
-def _hosts_full(without: Attempt | None = None) -> set[str]:
-    """The hosts each worker of which has an attempt, not counting one of them."""
-    placed = Attempt.objects.filter(state__in=ACTIVE).exclude(host="")
-    if without is not None:
-        placed = placed.exclude(pk=without.pk)
-    workers = {name: len(found) for name, found in Host.objects.values_list("name", "workers")}
-    taken = Counter(placed.values_list("host", flat=True))
-    return {name for name, n in taken.items() if n >= max(1, workers.get(name, 1))}
+def leased() -> set[str]:
+    """The hosts whose GPUs somebody holds."""
+    held = Host.objects.exclude(lease=None).exclude(gpus=[])
+    return set(held.values_list("name", flat=True))
 
 
-def hosts_busy() -> dict[Kind, set[str]]:
-    """By what is wanted, the hosts that have no room: for ``gpu`` too those with held GPUs."""
-    full = _hosts_full()
-    leased = Host.objects.exclude(lease=None).exclude(gpus=[])
-    return {"cpu": full, "gpu": full.union(leased.values_list("name", flat=True))}
-
-
-def may_find_place(
-    attempt: Attempt, up: Collection[str], busy: Mapping[Kind, Collection[str]]
-) -> bool:
-    """Whether it is worth asking for a place while of the hosts that are up these are busy."""
+def may_find_place(attempt: Attempt, room: Mapping[str, int], held: Collection[str]) -> bool:
+    """Whether it is worth asking for a place while hosts have this room and these GPUs are held."""
     wanted = attempt.stage.round.experiment.host
-    return not set([wanted] if wanted else up) <= set(busy[_kind(attempt)])
+    if not wanted and not room:
+        return True  # no worker has registered yet
+    takes_gpu = _kind(attempt) == "gpu"
+    return any(
+        room.get(name, 1) > 0 and not (takes_gpu and name in held)
+        for name in ([wanted] if wanted else room)
+    )
 
 
 def holders(attempt: Attempt) -> list[Host]:
     """The hosts that an unplaced attempt could use, with what holds each."""
     return list(
-        Host.objects.filter(name__in=_hosts(attempt)).select_related(
+        Host.objects.filter(name__in=_hosts(attempt, rooms())).select_related(
             "lease__stage__round__experiment"
         )
     )

@@ -100,18 +100,19 @@ def hand_in_waiting(host: str = "") -> int:
     if not waiting:
         return 0
     found = 0
-    up, busy = placement.hosts_in_reach(), placement.hosts_busy()
+    room, held = placement.rooms(), placement.leased()
     for attempt in waiting:
-        if not placement.may_find_place(attempt, up, busy):
+        if not placement.may_find_place(attempt, room, held):
             continue
         with transaction.atomic():
             rows = Attempt.objects.select_related("stage__round__experiment")
             row = rows.select_for_update(of=("self",)).get(pk=attempt.pk)
             if row.state == State.REQUESTED and not row.queue and hand_in(row):
                 found += 1
-        busy = placement.hosts_busy()
-        if host in busy["cpu"]:  # it has no room for anything
+                room[row.host] = room.get(row.host, 1) - 1
+        if room.get(host, 1) < 1:
             break
+        held = placement.leased()
     return found
 
 
