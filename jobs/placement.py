@@ -4,18 +4,19 @@ The database decides, in the transaction that hands the attempt in, so that of t
 same GPU one waits: an attempt whose host is busy stays ``requested`` and is not in any queue. The
 lease ends with the attempt, in the same transaction. rq only carries the job to the host.
 
-A host takes as many attempts as it has workers. So what waits does so here and not in a queue, and
-goes on in the order of its round: a round that began is finished before another is begun.
+A host takes as many attempts as it has workers for. So what waits does so here and not in a queue,
+and goes on in the order of its round: a round that began is finished before another is begun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from django.conf import settings
-from django.db.models import Count, F, Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Stage
@@ -23,6 +24,7 @@ from jobs.models import SEEN_WITHIN, Host
 from jobs.transitions import ACTIVE, State
 
 Kind = Literal["gpu", "cpu"]
+Room = Mapping[Kind, int]
 KINDS: tuple[Kind, ...] = ("gpu", "cpu")
 WAITING = (State.REQUESTED, State.QUEUED)
 
@@ -64,7 +66,7 @@ def place(attempt: Attempt) -> Place | None:
     """
     kind, room = _kind(attempt), rooms(attempt)
     for name in _hosts(attempt, room):
-        has_room = room.get(name, 1) > 0 or name == attempt.host
+        has_room = name not in room or room[name][kind] > 0 or name == attempt.host
         if has_room and (kind == "cpu" or _lease(name, attempt)):
             return Place(name, queue_name(name, kind))
     return None
@@ -74,7 +76,7 @@ def _kind(attempt: Attempt) -> Kind:
     return kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
 
 
-def _hosts(attempt: Attempt, room: Mapping[str, int]) -> list[str]:
+def _hosts(attempt: Attempt, room: Mapping[str, Room]) -> list[str]:
     """The hosts that may run the attempt, the preferred first."""
     if attempt.host and attempt.state not in WAITING:
         return [attempt.host]
@@ -87,8 +89,8 @@ def _hosts(attempt: Attempt, room: Mapping[str, int]) -> list[str]:
     return names
 
 
-def rooms(without: Attempt | None = None) -> dict[str, int]:
-    """How many more attempts each host that is up has workers for, the least busy first.
+def rooms(without: Attempt | None = None) -> dict[str, Room]:
+    """The room of each host that is up, the least busy first.
 
     ``without`` is an attempt that does not count. Two queries.
     """
@@ -98,9 +100,24 @@ def rooms(without: Attempt | None = None) -> dict[str, int]:
     active = Attempt.objects.filter(state__in=ACTIVE).exclude(host="")
     if without is not None:
         active = active.exclude(pk=without.pk)
-    taken: dict[str, int] = dict(active.order_by().values_list("host").annotate(Count("pk")))
-    names = sorted(workers, key=lambda name: taken.get(name, 0))
-    return {name: len(workers[name]) - taken.get(name, 0) for name in names}
+    taken: dict[str, list[str]] = defaultdict(list)
+    for name, queue in active.values_list("host", "queue"):
+        taken[name].append(queue)
+    names = sorted(workers, key=lambda name: len(taken[name]))
+    return {name: room_of(name, workers[name], taken[name]) for name in names}
+
+
+def room_of(host: str, workers: Sequence[Mapping[str, Any]], taken: Collection[str]) -> Room:
+    """By kind, for how many more attempts a host has workers that listen to it.
+
+    ``workers``: its rows; ``taken``: the queues of the attempts that it has.
+    """
+    free, room = len(workers) - len(taken), {}
+    for kind in KINDS:
+        name = queue_name(host, kind)
+        listen = sum(not w.get("queues") or name in w["queues"] for w in workers)
+        room[kind] = min(free, listen - sum(queue == name for queue in taken))
+    return room
 
 
 def hosts_up() -> list[str]:
@@ -149,14 +166,14 @@ def leased() -> set[str]:
     return set(held.values_list("name", flat=True))
 
 
-def may_find_place(attempt: Attempt, room: Mapping[str, int], held: Collection[str]) -> bool:
+def may_find_place(attempt: Attempt, room: Mapping[str, Room], held: Collection[str]) -> bool:
     """Whether it is worth asking for a place while hosts have this room and these GPUs are held."""
     wanted = attempt.stage.round.experiment.host
     if not wanted and not room:
         return True  # no worker has registered yet
-    takes_gpu = _kind(attempt) == "gpu"
+    kind = _kind(attempt)
     return any(
-        room.get(name, 1) > 0 and not (takes_gpu and name in held)
+        (name not in room or room[name][kind] > 0) and not (kind == "gpu" and name in held)
         for name in ([wanted] if wanted else room)
     )
 

@@ -102,6 +102,8 @@ def hand_in_waiting(host: str = "") -> int:
     found = 0
     room, held = placement.rooms(), placement.leased()
     for attempt in waiting:
+        if host in room and max(room[host].values()) < 1:
+            break
         if not placement.may_find_place(attempt, room, held):
             continue
         with transaction.atomic():
@@ -109,10 +111,7 @@ def hand_in_waiting(host: str = "") -> int:
             row = rows.select_for_update(of=("self",)).get(pk=attempt.pk)
             if row.state == State.REQUESTED and not row.queue and hand_in(row):
                 found += 1
-                room[row.host] = room.get(row.host, 1) - 1
-        if room.get(host, 1) < 1:
-            break
-        held = placement.leased()
+        room, held = placement.rooms(), placement.leased()
     return found
 
 

@@ -126,7 +126,7 @@ def _unplaced(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
     kind = placement.kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
     leases = [host.lease if kind == "gpu" else None for host in allowed]
     there = [
-        lease or _who_fills(host, attempt, active)
+        lease or _who_fills(host, kind, attempt, active)
         for host, lease in zip(allowed, leases, strict=True)
     ]
     first = there[0]
@@ -160,11 +160,14 @@ def _all_full(words: dict[str, Any]) -> str:
     )
 
 
-def _who_fills(host: Host, attempt: Attempt, active: Sequence[Attempt]) -> Attempt | None:
-    """The first of those that leave no worker of the host free; None where one is."""
+def _who_fills(
+    host: Host, kind: placement.Kind, attempt: Attempt, active: Sequence[Attempt]
+) -> Attempt | None:
+    """The first of those that leave no worker of the host free for it; None where one is."""
     there = [a for a in active if a.host == host.name and a.pk != attempt.pk]
+    room = placement.room_of(host.name, host.workers, [a.queue for a in there])
     there.sort(key=lambda a: a.state in WAITS)  # who works first
-    return there[0] if len(there) >= len(host.workers) else None
+    return there[0] if there and room[kind] < 1 else None
 
 
 def _words(host: str, ahead: Attempt) -> dict[str, str]:

@@ -139,6 +139,25 @@ def test_a_worker_that_trains_leaves_no_room_for_what_needs_no_gpu(
     assert placement.place(waiting) == placement.Place("gpu-1", "stages:gpu-1:cpu")
 
 
+def test_a_worker_of_one_kind_is_no_room_for_the_other(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    one = host("gpu-1", gpus=0)
+    workers = [{"pid": 1, "queues": [placement.queue_name("gpu-1", kind)]}
+               for kind in placement.KINDS]  # fmt: skip
+    Host.objects.filter(pk=one.pk).update(workers=workers)
+    for experiment in experiments:
+        start_round(experiment)
+    first, second = (attempt_of(e) for e in experiments)
+    assert (first.queue, second.queue) == ("stages:gpu-1:gpu", ""), "one worker plays"
+    second.skip_reason = "asked for"
+    assert placement.place(second) == placement.Place("gpu-1", "stages:gpu-1:cpu")
+    Attempt.objects.filter(pk=first.pk).update(queue="stages:gpu-1:cpu")
+    assert placement.place(second) is None, "the other worker reads"
+    second.skip_reason = ""
+    assert placement.place(second) == placement.Place("gpu-1", "stages:gpu-1:gpu")
+
+
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_a_round_that_began_is_finished_before_another_begins(
     experiments: list[Experiment], handed_in: Jobs, gpus: int
