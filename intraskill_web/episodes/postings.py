@@ -44,16 +44,22 @@ def invert(entries: Iterable[str]) -> dict[str, int]:
     return masks
 
 
-def write(cursor: Any, first: int, masks: Mapping[str, int]) -> None:
-    """Add the terms of some new ids in a row, of which ``first`` is in bit 0 of the masks.
+def part(masks: Mapping[str, int], start: int, stop: int) -> dict[str, int]:
+    """The masks of the entries from ``start`` up to ``stop``. Pure."""
+    all_of_them = (1 << stop - start) - 1
+    return {term: bits for term, mask in masks.items() if (bits := mask >> start & all_of_them)}
 
-    A segment of which no id was given before is new, and copied; another is merged.
+
+def write(cursor: Any, first: int, masks: Mapping[str, int], *, new: bool = True) -> None:
+    """Add the terms of some ids in a row, of which ``first`` is in bit 0 of the masks.
+
+    Of ``new`` ids a segment of which none was given before is copied; any other is merged.
     """
     segment, at = divmod(first, IDS)
     while masks:
         here = {term: bits for term in sorted(masks) if (bits := masks[term] << at & FULL)}
         rest = {term: bits for term, mask in masks.items() if (bits := mask << at >> IDS)}
-        if at:
+        if at or not new:
             bits = [f"x{mask:0{IDS // 4}x}" for mask in here.values()]
             cursor.execute(MERGE, [segment, list(here), bits])
         else:

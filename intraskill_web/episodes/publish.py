@@ -1,56 +1,92 @@
 """Episodes into the index: bodies, rows and index terms of a batch in one transaction.
 
-Rows are written past the ORM's objects, which would cost more than all the rest. Ids are never
-used twice, so a term left behind by a deleted row can never lead to another episode.
+Rows are written past the ORM's objects, which would cost more than all the rest. No other episode
+ever gets an id again, so a term left behind by a deleted row can never lead to another one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, pairwise
 from typing import Any
 
 from django.db import connection, transaction
 
 from intraskill_web.episodes import bodies, postings
-from intraskill_web.episodes.models import Episode, SearchRow
+from intraskill_web.episodes.models import Episode, Replay, SearchRow
 from intraskill_web.episodes.prepare import Prepared
 
 TABLE = Episode._meta.db_table
 SEARCH = SearchRow._meta.db_table
 COLUMNS = [f.attname for f in Episode._meta.concrete_fields]
+SAME = ("episode_id", "task_id", "sample_id", "skill_ids")  # of an episode that is found again
+MOST_IDS = 500  # in one statement
+LOG = logging.getLogger(__name__)
 
 
 def publish(
     prepared: Sequence[Prepared],
     shared: Mapping[str, Any],
     masks: Mapping[str, int] | None = None,
+    kept: Mapping[int, int] | None = None,
 ) -> None:
     """Write a batch. ``shared`` are columns of all its rows, such as ``experiment_id``.
 
     An entry without a body is a row whose trace is read from its file. ``masks`` are the terms of
-    the batch as PostgreSQL takes them, where they were made already.
+    the batch as PostgreSQL takes them, where they were made already. ``kept`` are the ids of
+    entries, by their place in the batch, whose rows are made anew (``replaced``).
     """
     if not prepared:
         return
+    kept = kept or {}
     with transaction.atomic():
-        first = _ids(len(prepared))
-        rows = [_row(entry.values, shared, first + i) for i, entry in enumerate(prepared)]
+        fresh = count(_ids(len(prepared) - len(kept))) if len(kept) < len(prepared) else count()
+        ids = [kept[i] if i in kept else next(fresh) for i in range(len(prepared))]
+        rows = [_row(entry.values, shared, pk) for entry, pk in zip(prepared, ids, strict=True)]
         _place(prepared, rows)
         with connection.cursor() as cursor:
+            _drop(cursor, list(kept.values()))
             _insert(cursor, rows)
             if connection.vendor == "postgresql":
                 if masks is None:
                     masks = postings.invert(entry.terms for entry in prepared)
-                postings.write(cursor, first, masks)
+                for start, stop in _runs(ids):
+                    part = masks if stop - start == len(ids) else postings.part(masks, start, stop)
+                    new = kept.keys().isdisjoint(range(start, stop))
+                    postings.write(cursor, ids[start], part, new=new)
             else:
-                index = [(first + i, entry.terms) for i, entry in enumerate(prepared)]
+                index = [(pk, entry.terms) for pk, entry in zip(ids, prepared, strict=True)]
                 cursor.executemany(f"INSERT INTO {SEARCH}(rowid, terms) VALUES (%s, %s)", index)
 
 
-def remove(experiment_id: int, path: str) -> int:
-    """Delete the rows of a file; returns how many."""
-    return Episode.objects.filter(experiment_id=experiment_id, path=path).delete()[0]
+def replaced(
+    prepared: Sequence[Prepared], experiment_id: int, path: str, first: int, end: int | None
+) -> dict[int, int]:
+    """What a file's lines from ``first`` up to ``end`` were before, now that they are ``prepared``.
+
+    The ids of episodes that still stand in their line, by their place in the batch; rows of others
+    are deleted with what hangs on them.
+    """
+    rows = Episode.objects.filter(experiment_id=experiment_id, path=path, line__gte=first)
+    if end is not None:
+        rows = rows.filter(line__lt=end)
+    before = {line: (pk, same) for line, pk, *same in rows.values_list("line", "pk", *SAME)}
+    if not before:
+        return {}
+    kept = {}
+    for i, entry in enumerate(prepared):
+        pk, same = before.get(entry.values["line"], (0, []))
+        if same == [entry.values[name] for name in SAME]:
+            kept[i] = pk
+    gone = sorted({pk for pk, _same in before.values()} - set(kept.values()))
+    for at in range(0, len(gone), MOST_IDS):
+        some = gone[at : at + MOST_IDS]
+        for replay in Replay.objects.filter(episode__in=some).select_related("episode"):
+            LOG.warning("%s: the episode of replay %s is gone", path, replay.folder)
+        Episode.objects.filter(pk__in=some).delete()
+    return kept
 
 
 def optimise() -> None:
@@ -81,6 +117,19 @@ def _ids(count: int) -> int:
             first = -(-first // postings.IDS) * postings.IDS
         cursor.execute("SELECT setval(%s, %s)", [sequence, first + count - 1])
         return first
+
+
+def _runs(ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The parts of ``ids`` that are in a row, as places from and up to."""
+    breaks = [i for i in range(1, len(ids)) if ids[i] != ids[i - 1] + 1]
+    yield from pairwise([0, *breaks, len(ids)])
+
+
+def _drop(cursor: Any, ids: Sequence[int]) -> None:
+    """Make room for rows that come back in this transaction, whose replays stay therefore."""
+    for at in range(0, len(ids), MOST_IDS):
+        some = ids[at : at + MOST_IDS]
+        cursor.execute(f"DELETE FROM {TABLE} WHERE id IN ({', '.join(['%s'] * len(some))})", some)
 
 
 def _row(values: Mapping[str, Any], shared: Mapping[str, Any], row_id: int) -> list[Any]:

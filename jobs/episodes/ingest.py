@@ -19,7 +19,7 @@ from django.db import connection
 
 from intraskill_web.episodes.models import IngestedFile
 from intraskill_web.episodes.prepare import Outcome, prepare_lines
-from intraskill_web.episodes.publish import optimise, remove
+from intraskill_web.episodes.publish import optimise
 from intraskill_web.experiments.models import Experiment
 from jobs.episodes.lines import Chunk, chunks, place_of
 from jobs.episodes.sources import sources
@@ -84,10 +84,7 @@ def ingest(
         raise InputError(
             "holds no episode traces", file=path, remedy=f"expected JSON lines of {SCHEMA}"
         )
-    if rebuild:
-        for source in found:
-            _forget(experiment, source)
-    run = _Run(experiment, report, tell, sum(s.file.stat().st_size for s in found))
+    run = _Run(experiment, report, tell, sum(s.file.stat().st_size for s in found), rebuild)
     if processes is None:
         processes = cores() if run.total >= POOL_FROM else 0
     if processes:
@@ -99,11 +96,6 @@ def ingest(
         optimise()
     report.seconds = round(time.monotonic() - run.started, 3)
     return report
-
-
-def _forget(experiment: Experiment, source: Source) -> None:
-    remove(experiment.pk, source.path)
-    IngestedFile.objects.filter(experiment=experiment, path=source.path).delete()
 
 
 @dataclass(slots=True)
@@ -122,6 +114,7 @@ class _Run:
     report: Report
     tell: Callable[[Tick], None]
     total: int
+    anew: bool
     done: int = 0
     started: float = field(default_factory=time.monotonic)
     made: int = 0  # of the file in hand
@@ -143,9 +136,9 @@ class _Run:
     def _items(self, found: list[Source]) -> Iterator[_Item]:
         for source in found:
             place = place_of(self.experiment, source.path)
-            if not unchanged(place, source.file):
+            if self.anew or not unchanged(place, source.file):
                 try:
-                    for chunk in chunks(source.file, place):
+                    for chunk in chunks(source.file, place, anew=self.anew):
                         yield _Item(source, place, chunk)
                 except (OSError, EOFError) as error:
                     self.report.problems.append(f"{source.path}: {error}")

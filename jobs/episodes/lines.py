@@ -30,7 +30,8 @@ LINE_FILES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 class Chunk:
     """Some lines in a row, the first of them being line ``first``, and the place behind them.
 
-    ``restarted`` says that everything made of the file before must go.
+    ``restarted`` says that the file is taken from its start, ``last`` that nothing stands behind
+    these lines, so that whatever was made before of lines behind them must go.
     """
 
     first: int
@@ -39,6 +40,7 @@ class Chunk:
     tail_start: int
     tail_sha256: str
     restarted: bool
+    last: bool
 
 
 def place_of(experiment: Experiment, path: str) -> IngestedFile:
@@ -48,36 +50,46 @@ def place_of(experiment: Experiment, path: str) -> IngestedFile:
 
 
 def chunks(
-    file: Path, place: IngestedFile, *, limit: int = LINES, most: int = BYTES
+    file: Path,
+    place: IngestedFile,
+    *,
+    limit: int = LINES,
+    most: int = BYTES,
+    anew: bool = False,
 ) -> Iterator[Chunk]:
-    """What stands in ``file`` after ``place``; ``place`` itself is left alone.
+    """What stands in ``file`` after ``place``, with ``anew`` in all of it.
 
-    A chunk without lines says only that the file began anew. Raises OSError and EOFError.
+    ``place`` is left alone.     A chunk without lines says only that the file began anew or ends here. Raises OSError and
+    EOFError.
     """
     if not file.name.endswith(LINE_FILES):
-        yield from _document(file, place)
+        yield from _document(file, place, anew=anew)
         return
-    restarted = not _still_there(file, place)
+    restarted = anew or not _still_there(file, place)
     at, number = (0, 0) if restarted else (place.size, place.lines)
+    tail_start, tail = (0, "") if restarted else (place.tail_start, place.tail_sha256)
     if not file.exists():
         if restarted:
-            yield Chunk(0, (), 0, 0, "", restarted=True)
+            yield Chunk(0, (), 0, 0, "", restarted=True, last=True)
         return
     with open_text(file, at) as handle:
+        told = not restarted
         while True:
-            lines, end, tail_start = _some(handle, at, limit, most)
-            if lines or restarted:
-                tail = _hash(lines[-1]) if lines else ""
-                yield Chunk(number, tuple(lines), end, tail_start, tail, restarted)
-            if not lines:
+            lines, end, start = _some(handle, at, limit, most)
+            last = len(lines) < limit and end - at < most
+            if lines:
+                tail_start, tail = start, _hash(lines[-1])
+            if lines or not told:
+                yield Chunk(number, tuple(lines), end, tail_start, tail, restarted, last)
+            if last:
                 return
-            at, number, restarted = end, number + len(lines), False
+            at, number, restarted, told = end, number + len(lines), False, False
 
 
 def advance(place: IngestedFile, chunk: Chunk) -> None:
     """Move ``place`` behind ``chunk`` without saving it."""
     if chunk.restarted:
-        place.bad_lines = 0
+        place.bad_lines, place.file_sha256 = 0, ""
     place.size, place.lines = chunk.end, chunk.first + len(chunk.lines)
     place.tail_start, place.tail_sha256 = chunk.tail_start, chunk.tail_sha256
 
@@ -108,12 +120,12 @@ def _some(handle: IO[Any], at: int, limit: int, most: int) -> tuple[list[bytes],
     return lines, at, tail_start
 
 
-def _document(file: Path, place: IngestedFile) -> Iterator[Chunk]:
+def _document(file: Path, place: IngestedFile, *, anew: bool) -> Iterator[Chunk]:
     """A file that is one trace: read whole when it is new or another than before."""
     text = file.read_bytes()
     digest = _hash(text)
-    if place.tail_sha256 != digest:
-        yield Chunk(0, (text,), len(text), 0, digest, restarted=bool(place.size))
+    if anew or place.tail_sha256 != digest:
+        yield Chunk(0, (text,), len(text), 0, digest, restarted=anew or bool(place.size), last=True)
 
 
 def _still_there(file: Path, place: IngestedFile) -> bool:

@@ -1,7 +1,8 @@
 """The lines of a trace file into the index, chunk by chunk; what is no episode is listed.
 
 Rows and the place up to which the file was read change in one transaction, so nothing is read twice
-or left out, whenever this is killed.
+or left out, whenever this is killed. What is taken anew replaces its rows line by line, so that an
+episode that is still there keeps its id and its replays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db import transaction
 
 from intraskill_web.episodes.models import BadLine, IngestedFile
 from intraskill_web.episodes.prepare import Groups, Outcome, prepare_lines
-from intraskill_web.episodes.publish import publish, remove
+from intraskill_web.episodes.publish import publish, replaced
 from intraskill_web.experiments.models import Experiment
 from jobs.episodes.lines import Chunk, advance, chunks, place_of
 from trainer.canonical import sha256_file
@@ -36,14 +37,15 @@ def store(place: IngestedFile, chunk: Chunk, outcome: Outcome, source: Source) -
     experiment_id = place.experiment_id
     with transaction.atomic():
         if chunk.restarted:
-            remove(experiment_id, source.path)
             BadLine.objects.filter(file__experiment=experiment_id, file__path=source.path).delete()
         shared = {
             "experiment_id": experiment_id,
             "round_id": source.round_id,
             "path": source.path,
         }
-        publish(outcome.entries, shared, outcome.masks)
+        end = None if chunk.last else chunk.first + len(chunk.lines)
+        kept = replaced(outcome.entries, experiment_id, source.path, chunk.first, end)
+        publish(outcome.entries, shared, outcome.masks, kept)
         advance(place, chunk)
         place.bad_lines += len(outcome.bad)
         place.save()
@@ -53,11 +55,11 @@ def store(place: IngestedFile, chunk: Chunk, outcome: Outcome, source: Source) -
         )
 
 
-def follow_file(experiment: Experiment, source: Source) -> int:
+def follow_file(experiment: Experiment, source: Source, *, anew: bool = False) -> int:
     """Bring the rows of a file up to it; returns how many were made."""
     place = place_of(experiment, source.path)
     made = 0
-    for chunk in chunks(source.file, place):
+    for chunk in chunks(source.file, place, anew=anew):
         outcome = prepare_lines(chunk.first, chunk.lines, source.purpose, source.arm, source.groups)
         store(place, chunk, outcome, source)
         made += len(outcome.entries)
@@ -67,9 +69,7 @@ def follow_file(experiment: Experiment, source: Source) -> int:
 def retake_file(experiment: Experiment, source: Source) -> int:
     """Make the rows of a finished file anew, whatever was made of it before."""
     with transaction.atomic():
-        IngestedFile.objects.filter(experiment=experiment, path=source.path).delete()
-        remove(experiment.pk, source.path)
-        made = follow_file(experiment, source)
+        made = follow_file(experiment, source, anew=True)
         note_file(place_of(experiment, source.path), source.file)
         return made
 

@@ -14,7 +14,10 @@ import pytest
 import zstandard
 
 from intraskill_web.episodes import bodies
-from intraskill_web.episodes.models import BadLine, Episode, IngestedFile
+from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.models import BadLine, Episode, IngestedFile, Replay
+from intraskill_web.episodes.order import Order
+from intraskill_web.episodes.search import search
 from intraskill_web.episodes.traces import read_trace
 from intraskill_web.experiments.models import Experiment
 from jobs.episodes import ingest as module
@@ -255,3 +258,74 @@ def test_a_kill_between_body_and_row_loses_and_doubles_nothing(
     monkeypatch.setattr(module, "store", real)
     assert ingest(tmp_path, foreign).episodes == 88
     assert sorted(Episode.objects.values_list("line", flat=True)) == list(range(600))
+
+
+def ids() -> dict[int, int]:
+    return dict(Episode.objects.values_list("line", "pk"))
+
+
+def found(words: str) -> list[int]:
+    """The lines in which a search finds the words, newest first."""
+    filter_ = EpisodeFilter({"q": words})
+    return [row.line for row in search(filter_, Order(), wanted=50).rows]
+
+
+@pytest.mark.parametrize("count", [40, 512])
+def test_a_rebuild_keeps_ids_and_replays_and_finds_each_episode_once(
+    foreign: Experiment, tmp_path: Path, count: int
+) -> None:
+    file = tmp_path / "traces.jsonl"
+    append_jsonl(file, some(count))
+    ingest(file, foreign)
+    before, alone = ids(), rows()
+    played = Replay.objects.create(episode_id=before[7], checkpoint="start/checkpoint", n=1)
+    Episode.objects.filter(pk=before[7]).update(turns=99)
+    for _ in range(2):
+        assert ingest(file, foreign, rebuild=True).episodes == count
+    assert (ids(), rows()) == (before, alone)
+    assert list(Replay.objects.all()) == [played]
+    assert found("needle-00007") == [7] and len(found("needle")) == min(count, 50)
+
+
+def test_a_file_that_began_anew_keeps_the_episodes_that_are_still_there(
+    foreign: Experiment, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "traces.jsonl"
+    made = some(600)
+    append_jsonl(file, made)
+    ingest(file, foreign)
+    before = ids()
+    for line in (3, 5, 599):
+        Replay.objects.create(episode_id=before[line], checkpoint="start/checkpoint", n=1)
+    other = some(1, seed=9)[0] | {"episode_id": "another"}
+    file.unlink()
+    append_jsonl(file, [*made[:5], other, *made[6:512]])
+    ingest(file, foreign)
+    after = ids()
+    assert sorted(after) == list(range(512)) and after[5] > max(before.values())
+    assert all(after[line] == before[line] for line in after if line != 5)
+    assert list(Replay.objects.values_list("episode__line", flat=True)) == [3]
+    assert caplog.text.count("is gone") == 2  # never silently
+    assert found("needle-00005") == [] and found("needle-00000") == [5, 0]
+    assert found("needle-00006") == [6] and found("needle-00550") == []
+
+
+def test_a_kill_while_a_file_is_taken_anew_loses_no_id(
+    foreign: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_jsonl(tmp_path / "traces.jsonl", some(1100))
+    ingest(tmp_path, foreign)
+    before, real, calls = ids(), module.store, []
+
+    def dies(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    monkeypatch.setattr(module, "store", dies)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(tmp_path, foreign, rebuild=True)
+    monkeypatch.setattr(module, "store", real)
+    assert ingest(tmp_path, foreign).episodes == 588
+    assert ids() == before

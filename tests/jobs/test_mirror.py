@@ -156,6 +156,7 @@ def test_a_step_that_is_done_again_writes_the_same_rows_over(
     finish_step(plan, 1)
     finish_step(plan, 2)
     training.follow(round_, plan)
+    before = sorted(Episode.objects.values_list("pk", "path", "line"))
     folder = plan.folder / "train"
     for name in ("groups", "updates", "metrics"):
         path = folder / f"{name}.jsonl"
@@ -165,8 +166,8 @@ def test_a_step_that_is_done_again_writes_the_same_rows_over(
     training.follow(round_, plan)
     values = MetricPoint.objects.filter(name="success").order_by("step")
     assert [point.value for point in values] == [0.5, 0.75]
-    assert Episode.objects.count() == 10
-    assert UpdatePoint.objects.count() == 2
+    assert sorted(Episode.objects.values_list("pk", "path", "line")) == before
+    assert len(before) == 10 and UpdatePoint.objects.count() == 2
 
 
 def test_a_step_whose_traces_were_just_undone_is_left_for_later(
