@@ -59,8 +59,8 @@ def chunks(
 ) -> Iterator[Chunk]:
     """What stands in ``file`` after ``place``, with ``anew`` in all of it.
 
-    ``place`` is left alone.     A chunk without lines says only that the file began anew or ends here. Raises OSError and
-    EOFError.
+    ``place`` is left alone. A chunk without lines says only that the file began anew or ends here.
+    Raises OSError and EOFError.
     """
     if not file.name.endswith(LINE_FILES):
         yield from _document(file, place, anew=anew)
