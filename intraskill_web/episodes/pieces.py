@@ -17,6 +17,7 @@ ROLES = ("id", "task", "persona", "thinking", "agent", "call", "shop", "error") 
 NUMBERS = {role: number for number, role in enumerate(ROLES)}
 MARK = b"\0"  # stands in no JSON but UTF-16's and UTF-32's
 SHORTEST = 32  # bytes of a text that is worth a mark
+BEGINNING = 80  # bytes by which a text is found
 
 
 def cut(line: bytes, said: Iterable[Saying]) -> tuple[bytes, bytes]:
@@ -42,9 +43,11 @@ def cut(line: bytes, said: Iterable[Saying]) -> tuple[bytes, bytes]:
         index += (saying.turn, NUMBERS[saying.role], len(written))
         if saying.turn != turn:
             turn, floor = saying.turn, ends
-        if len(written) >= SHORTEST and (at := line.find(written, floor)) >= 0:
-            found.append((at, at + len(written), number))
-            ends = max(ends, at + len(written))
+        if len(written) >= SHORTEST:
+            at = line.find(written[:BEGINNING], floor)  # a long needle costs more to prepare
+            if at >= 0 and line.startswith(written, at):
+                found.append((at, at + len(written), number))
+                ends = max(ends, at + len(written))
     pieces: list[bytes] = []
     end = 0
     for at, ends, number in sorted(found):
