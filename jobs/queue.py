@@ -9,6 +9,7 @@ no registry is read in a way that runs rq's clean-up inside a page.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ def enqueue_work_on_commit(function: str, pk: int, job_id: str) -> None:
     """After the transaction, hand in work that is no attempt, such as an export: its row's id.
 
     It goes to this host's queue for what needs no GPU, because its files lie here. When the queue
-    is down nothing is raised; the row stays as requested and can be handed in again.
+    is down nothing is raised; the row stays as requested, and ``left_over.py`` hands it in again.
     """
     transaction.on_commit(partial(_enqueue_work, function, pk, job_id), robust=True)
 
@@ -142,6 +143,19 @@ def _enqueue_work(function: str, pk: int, job_id: str) -> None:
             unique=True,
             description=job_id,
         )
+
+
+def enqueue_work(function: str, pk: int) -> None:
+    """Hand in now, once more, work that lost its job. When the queue is down nothing happens."""
+    _enqueue_work(function, pk, f"{function.rpartition('.')[2]}-{pk}-{time.time_ns()}")
+
+
+def work_waiting() -> set[tuple[str, int]]:
+    """Function and row of what waits for this host's workers. Raises RedisError."""
+    from jobs.placement import queue_name
+
+    jobs = _queue(queue_name(settings.INTRASKILL_HOST_NAME, "cpu")).get_jobs()
+    return {(str(job.func_name), int(job.args[0])) for job in jobs}
 
 
 def withdraw(job_id: str) -> None:

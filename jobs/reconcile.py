@@ -32,7 +32,7 @@ from intraskill_web.experiments import flow
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move, refresh_round
 from intraskill_web.monitoring import watcher
-from jobs import fence, next_round, placement, process, queue, silence, sweeps
+from jobs import fence, left_over, next_round, placement, process, queue, silence, sweeps
 from jobs.transitions import ACTIVE, RoundState, State
 
 INTERVAL_S = 15.0
@@ -43,6 +43,7 @@ SHUTDOWN = "shutdown"
 
 logger = logging.getLogger(__name__)
 _silence = silence.Silence()
+_left_over = left_over.LeftOver()
 _asked_to_end: dict[int, float | None] = {}  # lost attempts of this host, see fence.end_lost
 
 
@@ -59,6 +60,7 @@ def run_forever() -> None:
             else:
                 _heal_watched()
             sweeps.begin_left_over()
+            _hand_in_left_over()
         except DatabaseError:
             logger.exception("the database did not answer; trying again")
         time.sleep(URGENT_INTERVAL_S)
@@ -77,6 +79,14 @@ def reconcile() -> None:
     _advance_idle()
     next_round.begin_left_over()
     silence.say_what_waits()
+
+
+def _hand_in_left_over() -> None:
+    """Work that is no attempt."""
+    try:
+        _left_over.hand_in()
+    except RedisError as error:
+        logger.warning("the queue is down: %s", error)
 
 
 def _heal_waiting() -> None:

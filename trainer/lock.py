@@ -13,17 +13,36 @@ from pathlib import Path
 from trainer.errors import InputError
 
 
+class Held(InputError):
+    """Another process works in the folder."""
+
+
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises InputError when another process holds it."""
+def exclusive(folder: Path) -> Iterator[int]:
+    """Hold the folder for this process, and for children that are given the descriptor.
+
+    Raises Held when another process holds it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(
+            raise Held(
                 "another process is working in this folder",
                 file=folder,
                 remedy="Wait until it ends, or stop it",
             ) from error
-        yield
+        yield handle.fileno()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether somebody holds the folder now."""
+    try:
+        with (folder / ".lock").open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

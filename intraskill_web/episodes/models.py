@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from intraskill_web.core.handed_in import HandedIn
 from intraskill_web.experiments.models import Experiment, Round
 
 SEE_GOAL = "see_private_goal"
@@ -197,7 +198,7 @@ class BadLine(models.Model):
         return f"{self.file_id}:{self.line}"
 
 
-class Replay(models.Model):
+class Replay(HandedIn):
     """An episode's task played again under another treatment or checkpoint: what if.
 
     Kept apart from what training and gates made: no row of it is an ``Episode``, and its traces lie
@@ -210,6 +211,7 @@ class Replay(models.Model):
         "succeeded": _("succeeded"),
         "failed": _("failed"),
     }
+    JOB = "jobs.episodes.replay.run_replay"
     SERVED = "served:"  # in front of the name of a served model (served.py)
     episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="replays")
     skill_ids = models.JSONField(default=list)  # shown, in the order of the bank
@@ -236,6 +238,8 @@ class Replay(models.Model):
     def folder(self) -> Path:
         """Where its files are."""
         return Path(settings.INTRASKILL_HOME) / "replays" / str(self.pk)
+
+    workplace = folder
 
     @property
     def active(self) -> bool:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods
 from intraskill_web.core import audit
 from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.handed_in import this_host
 from intraskill_web.core.twin import page
 from intraskill_web.episodes import replay_choices, replay_files
 from intraskill_web.episodes.detail import own_list
@@ -35,7 +36,6 @@ from intraskill_web.episodes.replay_words import (
 )
 from jobs import queue
 
-RUN_REPLAY = "jobs.episodes.replay.run_replay"
 MOST = 64
 USUAL = 16
 SHOWN = 20
@@ -186,7 +186,7 @@ def _ask(request: HttpRequest, episode: Episode, errors: list[str]) -> None:
             subject=str(episode.pk),
             n=n,
         )
-        queue.enqueue_work_on_commit(RUN_REPLAY, made.pk, f"replay-{made.pk}")
+        queue.enqueue_work_on_commit(Replay.JOB, made.pk, f"replay-{made.pk}")
 
 
 def _again(episode: Episode, text: str) -> None:
@@ -200,5 +200,5 @@ def _again(episode: Episode, text: str) -> None:
         with transaction.atomic():
             # one that runs may be playing: then the new job leaves it alone
             ended = Replay.objects.filter(pk=row.pk).exclude(state__in=["running", "succeeded"])
-            ended.update(state="requested", error="")
-            queue.enqueue_work_on_commit(RUN_REPLAY, row.pk, f"replay-{row.pk}-{stamp}")
+            ended.update(state="requested", error="", tries=0, host=this_host())
+            queue.enqueue_work_on_commit(Replay.JOB, row.pk, f"replay-{row.pk}-{stamp}")

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.models import Experiment
-from intraskill_web.reports.silence import HandedIn
+from intraskill_web.reports.silence import Told
 
 STATES = [
     ("requested", _("requested")),
@@ -19,12 +19,13 @@ STATES = [
 ]
 
 
-class Export(HandedIn, models.Model):
+class Export(Told):
     """One report of one experiment, or a comparison of several (``names``, without experiment).
 
     The folder is made at once when everything is ready, so that it is whole or absent.
     """
 
+    JOB = "jobs.stages.report.run_export"
     experiment = models.ForeignKey(
         Experiment, on_delete=models.CASCADE, related_name="exports", null=True, blank=True
     )
@@ -35,7 +36,6 @@ class Export(HandedIn, models.Model):
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     message = models.CharField(max_length=40, blank=True)  # the part that is being made
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
     files = models.PositiveIntegerField(default=0)
     bytes = models.PositiveBigIntegerField(default=0)
     manifest_sha256 = models.CharField(max_length=64, blank=True)
@@ -62,7 +62,12 @@ class Export(HandedIn, models.Model):
     def folder(self) -> Path:
         """The site on this host; its archive lies beside it."""
         name = "-".join(self.names)[:80] or "report"
-        return Path(settings.INTRASKILL_HOME) / "reports" / str(self.pk) / name
+        return self.workplace / name
+
+    @property
+    def workplace(self) -> Path:
+        """Where who makes it holds the lock."""
+        return Path(settings.INTRASKILL_HOME) / "reports" / str(self.pk)
 
     @property
     def there(self) -> bool:
@@ -90,13 +95,14 @@ ORDER_STATES = [
 ]
 
 
-class EvaluationOrder(HandedIn, models.Model):
+class EvaluationOrder(Told):
     """An evaluation that somebody asked for: arms of checkpoint × bank on one split.
 
     Its files lie under ``orders/<name>/<arm>`` of the run and are read by analyses only: nothing of
     an order reaches training, the analyst or a gate. Running again goes on where the files end.
     """
 
+    JOB = "jobs.reports.orders.run_order"
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="orders")
     name = models.SlugField(max_length=40)
     split = models.CharField(max_length=8)
@@ -108,7 +114,6 @@ class EvaluationOrder(HandedIn, models.Model):
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     message = models.CharField(max_length=300, blank=True)
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
@@ -132,6 +137,8 @@ class EvaluationOrder(HandedIn, models.Model):
     def folder(self) -> Path:
         """Where its evaluations lie."""
         return self.experiment.folder / "orders" / self.name
+
+    workplace = folder
 
     @property
     def percent(self) -> int:

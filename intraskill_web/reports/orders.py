@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import audit
+from intraskill_web.core.handed_in import this_host
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import EvaluationOrder
 from jobs.queue import enqueue_work_on_commit
@@ -25,7 +26,6 @@ from trainer.errors import InputError
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
-RUN_ORDER = "jobs.reports.orders.run_order"
 SPLITS = ("test", "val")
 MOST_REPEATS = 16
 CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
@@ -176,10 +176,11 @@ def run_order(
             raise InputError(_("The test split needs a reason"), field="reason")
         found.reason = reason.strip()[:300]
     found.state, found.error, found.heartbeat_at = "requested", "", timezone.now()
+    found.tries, found.host = 0, this_host()
     found.save()
     _record("order.run", found, actor)
     stamp = int(timezone.now().timestamp() * 1000)
-    enqueue_work_on_commit(RUN_ORDER, found.pk, f"order-{found.pk}-{stamp}")
+    enqueue_work_on_commit(EvaluationOrder.JOB, found.pk, f"order-{found.pk}-{stamp}")
 
 
 @transaction.atomic

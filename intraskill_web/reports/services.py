@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import audit
+from intraskill_web.core.handed_in import this_host
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import Export
 from jobs.queue import enqueue_work_on_commit
@@ -18,7 +19,6 @@ from trainer.errors import InputError
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
-RUN_EXPORT = "jobs.stages.report.run_export"
 LANGUAGES = ("en,zh", "en", "zh")
 
 
@@ -56,7 +56,7 @@ def request_export(
         "report.request", actor=actor, experiment=names[0] if len(names) == 1 else "",
         subject=str(export), languages=languages,
     )  # fmt: skip
-    enqueue_work_on_commit(RUN_EXPORT, export.pk, f"export-{export.pk}-1")
+    enqueue_work_on_commit(Export.JOB, export.pk, f"export-{export.pk}-1")
     return export
 
 
@@ -67,7 +67,8 @@ def request_again(export: Export, *, actor: AbstractBaseUser | None) -> None:
     if found.state == "succeeded" or (found.state != "failed" and not found.silent):
         raise InputError(_("This export did not fail"), field="export", value=found.pk)
     found.state, found.error, found.done, found.heartbeat_at = "requested", "", 0, timezone.now()
+    found.tries, found.host = 0, this_host()
     found.save()
     audit.record("report.again", actor=actor, subject=str(found))
     stamp = int(timezone.now().timestamp())
-    enqueue_work_on_commit(RUN_EXPORT, found.pk, f"export-{found.pk}-{stamp}")
+    enqueue_work_on_commit(Export.JOB, found.pk, f"export-{found.pk}-{stamp}")

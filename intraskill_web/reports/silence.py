@@ -1,29 +1,28 @@
-"""When work that was handed in counts as lost, so that it may be handed in again."""
+"""When work that was handed in counts as lost, so that people may hand it in again."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db import models
 from django.utils import timezone
 
+from intraskill_web.core.handed_in import HandedIn
+
 SILENT_S = 120  # neither a queue nor a worker keeps anything alive that says nothing for so long
-UNFINISHED = ("requested", "running", "stopping")
 
 
-class HandedIn:
+class Told(HandedIn):
     """Exports and orders: rows that a worker takes and tells of.
 
     Handing in twice is safe: of two jobs only the first finds its row requested.
     """
 
-    state: str
     created_at: datetime
-    heartbeat_at: datetime | None
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether it waits for a worker or is with one."""
-        return self.state in UNFINISHED
+    class Meta:
+        abstract = True
 
     @property
     def silent(self) -> bool:

@@ -3,7 +3,8 @@
 One ``python -m trainer evaluate run`` on one task, in a folder of its own, on the embedded engine
 or on a served model. The random numbers are those of the experiment's seed, so replays of one
 episode that differ in a chunk are paired (a server is asked with the same seeds where it takes
-them). One that was interrupted continues where its files end when it is handed in again.
+them). One that was interrupted continues where its files end when it is handed in again, which the
+reconciler does (``left_over.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 
 from intraskill_web.core.text import storable_json
@@ -22,14 +22,14 @@ from intraskill_web.episodes.models import Replay
 from intraskill_web.episodes.served import FILE, served_models
 from intraskill_web.episodes.traces import printable
 from intraskill_web.skills.models import Curriculum, SkillVersionChunk
-from jobs.environment import for_trainer
+from jobs.child import belonging
 from jobs.layout import read_experiment, write_config
 from trainer.cli.main import EXIT_INCOMPLETE
 from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfig, WorldConfig
 from trainer.engines.endpoint.served import check_served
 from trainer.errors import InputError
 from trainer.files import read_jsonl
-from trainer.lock import exclusive
+from trainer.lock import Held, exclusive
 from trainer.rollout.traces import score
 from trainer.skills.bank import load_bank, write_bank
 from trainer.skills.types import Chunk
@@ -45,20 +45,20 @@ def run_replay(replay_id: int) -> None:
         pk=replay_id
     )
     try:
-        with exclusive(replay.folder):
-            _carry_out(replay)
-    except InputError:
+        with exclusive(replay.workplace) as lock:
+            _carry_out(replay, lock)
+    except Held:
         return  # handed in twice: another job is playing it, and says how it ends
     except Exception as error:
         _end(replay, state="failed", error=f"{type(error).__name__}: {error}"[:500])
         raise
 
 
-def _carry_out(replay: Replay) -> None:
+def _carry_out(replay: Replay, lock: int) -> None:
     Replay.objects.filter(pk=replay.pk).update(state="running", error="")
     try:
         config = _prepare(replay)
-        missing = _play(replay.folder, config)
+        missing = _play(replay.folder, config, lock)
         outcomes = outcomes_of(replay.folder)
     except (InputError, OSError) as error:
         _end(replay, state="failed", error=str(error)[:500])
@@ -155,7 +155,7 @@ def _chunks(replay: Replay) -> dict[str, Chunk]:
     }
 
 
-def _play(folder: Path, config: Path) -> str:
+def _play(folder: Path, config: Path, lock: int) -> str:
     """Run the trainer; what is missing of the result, in words.
 
     Raises InputError with the end of its log when it fails, or when nothing could be scored.
@@ -164,8 +164,7 @@ def _play(folder: Path, config: Path) -> str:
     with log.open("wb") as handle:
         done = subprocess.run(
             [sys.executable, "-m", "trainer", "evaluate", "run", str(config)],
-            cwd=settings.BASE_DIR, env=for_trainer(), stdout=handle, stderr=subprocess.STDOUT,
-            check=False,
+            stdout=handle, stderr=subprocess.STDOUT, check=False, **belonging(lock),
         )  # fmt: skip
     if done.returncode == EXIT_INCOMPLETE:
         played = list(last_traces(folder))

@@ -1,17 +1,15 @@
 """An evaluation order as a job: frozen configurations, one ``evaluate run``, progress in its row.
 
 The command goes on where its files end, so a job that died or was stopped is simply run again. The
-trainer ends with its job: on Linux the kernel sends it SIGTERM when the job dies, and it stops
-after the batch it plays.
+trainer ends with its job.
 """
 
 from __future__ import annotations
 
-import ctypes
-import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +18,33 @@ from django.utils import timezone
 
 from intraskill_web.core import audit
 from intraskill_web.reports.models import EvaluationOrder
-from jobs.environment import for_trainer
+from jobs.child import belonging
 from jobs.layout import read_experiment, write_config
 from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfig
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
+from trainer.lock import Held, exclusive
 
 POLL_S = 0.5
 GRACE_S = 30.0
-PR_SET_PDEATHSIG = 1
 ENDS = {0: "succeeded", 143: "stopped"}
 
 
 def run_order(pk: int) -> None:
     """Play an order; a row that another job took is left alone."""
-    now = timezone.now()
+    order = EvaluationOrder.objects.select_related("experiment", "owner").get(pk=pk)
+    with suppress(Held), exclusive(order.workplace) as lock:
+        _carry_out(order, lock)
+
+
+def _carry_out(order: EvaluationOrder, lock: int) -> None:
+    now, pk = timezone.now(), order.pk
     taken = EvaluationOrder.objects.filter(pk=pk, state="requested")
     if not taken.update(state="running", heartbeat_at=now, updated_at=now):
         return
-    order = EvaluationOrder.objects.select_related("experiment", "owner").get(pk=pk)
     try:
         configs = write_order(order)
-        code, message = _play(order, configs)
+        code, message = _play(order, configs, lock)
     except InputError as error:
         code, message = 2, str(error)
     state = ENDS.get(code, "failed")
@@ -100,29 +103,18 @@ def _config(order: EvaluationOrder, arm: dict[str, Any], config: Any) -> Evaluat
     )
 
 
-def _play(order: EvaluationOrder, configs: list[Path]) -> tuple[int, str]:
+def _play(order: EvaluationOrder, configs: list[Path], lock: int) -> tuple[int, str]:
     """Run the command to its end; its exit code and the last line of its log."""
     log = Path(settings.INTRASKILL_HOME) / "logs" / f"order-{order.pk}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "trainer", "evaluate", "run", *map(str, configs)]
     with log.open("ab") as out:
         process = subprocess.Popen(
-            command,
-            cwd=settings.BASE_DIR,
-            env=for_trainer(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=out,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            command, stdout=subprocess.DEVNULL, stderr=out, **belonging(lock)
         )
         code = _watch(order, process)
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return code, lines[-1] if lines else ""
-
-
-def _end_with_parent() -> None:
-    """Runs between fork and exec; a job has no other threads."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _watch(order: EvaluationOrder, process: subprocess.Popen[bytes]) -> int:

@@ -5,6 +5,7 @@ The folder appears whole or not at all, so a job that died is simply done again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 from django.utils import timezone
@@ -17,16 +18,21 @@ from jobs.reports.check import check_report
 from jobs.reports.compare import export_comparison
 from jobs.reports.placing import Exported
 from trainer.errors import InputError
+from trainer.lock import Held, exclusive
 
 
 def run_export(pk: int) -> None:
     """Make the export of a row; a row that another job took is left alone."""
-    taken = Export.objects.filter(pk=pk, state="requested").update(
-        state="running", heartbeat_at=timezone.now(), updated_at=timezone.now()
-    )
-    if not taken:
-        return
     export = Export.objects.get(pk=pk)
+    with suppress(Held), exclusive(export.workplace):
+        _carry_out(export)
+
+
+def _carry_out(export: Export) -> None:
+    now, pk = timezone.now(), export.pk
+    taken = Export.objects.filter(pk=pk, state="requested")
+    if not taken.update(state="running", heartbeat_at=now, updated_at=now):
+        return
     try:
         made = _make(export)
         found = check_report(export.folder)

@@ -171,7 +171,7 @@ def test_a_fault_of_ours_leaves_no_replay_running(
     def outcomes_of(_folder: Path) -> None:
         raise KeyError("job")
 
-    monkeypatch.setattr(replay_job, "_play", lambda _folder, _config: "")
+    monkeypatch.setattr(replay_job, "_play", lambda *_: "")
     monkeypatch.setattr(replay_job, "outcomes_of", outcomes_of)
     replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=2)
     with pytest.raises(KeyError):
@@ -271,7 +271,7 @@ def test_a_server_that_is_away_or_unknown_fails_with_its_address(
 def test_whatever_a_server_answers_its_words_are_kept(
     episode: Episode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def play(_folder: Path, _config: Path) -> str:
+    def play(*_: object) -> str:
         raise InputError("HTTP 400: \x00 \ud83d full")
 
     monkeypatch.setattr(replay_job, "_play", play)
