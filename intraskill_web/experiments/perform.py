@@ -8,20 +8,29 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
+from intraskill_web.core.parameters import ParameterError
 from intraskill_web.experiments import planning, services
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.queries import require_latest
 from trainer.errors import InputError
 
 Act = Callable[[Experiment, HttpRequest], str]
 
 
 def perform(experiment: Experiment, action: str, request: HttpRequest) -> str:
-    """Carry the action out as the user of the request. Raises InputError when it is refused."""
+    """Carry the action out as the user of the request. Raises InputError when it is refused.
+
+    A request may name the ``round`` it is meant for: that to start, else the latest. Raises
+    ParameterError for another.
+    """
+    number = _round(request)
+    if number is not None and action != "start":
+        require_latest(experiment, number)
     return PERFORM[action](experiment, request)
 
 
 def _start(experiment: Experiment, request: HttpRequest) -> str:
-    round_ = services.start_round(experiment, actor=_actor(request))
+    round_ = services.start_round(experiment, _round(request), actor=_actor(request))
     return _("Round %(n)d starts") % {"n": round_.number}
 
 
@@ -64,13 +73,29 @@ def _hold(experiment: Experiment, request: HttpRequest) -> str:
     return _("Waits for you after each round")
 
 
+def _round(request: HttpRequest) -> int | None:
+    text = request.POST.get("round", request.GET.get("round", ""))
+    if not text:
+        return None
+    if not _is_count(text):
+        remedy = _("Rounds count from 0")
+        raise ParameterError(
+            _("Give a whole number"), field="round", value=text[:80], remedy=remedy
+        )
+    return int(text)
+
+
 def _rounds(request: HttpRequest) -> int:
     text = request.POST.get("rounds", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 6):
+    if not _is_count(text):
         raise InputError(
             _("Give a whole number"), field="rounds", value=text, remedy=_("How many in all")
         )
     return int(text)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6
 
 
 def _actor(request: HttpRequest) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from intraskill_web.core.parameters import ParameterError
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round
 from intraskill_web.experiments.took import took
 from intraskill_web.gates.models import GateRun
@@ -32,6 +33,33 @@ def round_status(round_: Round) -> dict[str, Any]:
         "state": round_.state,
         "stages": stages,
     }
+
+
+def round_of(experiment: Experiment, number: int | None) -> Round:
+    """Round ``number``, by default the latest. Raises ParameterError when there is none."""
+    rounds = experiment.rounds.order_by("-number")
+    found = rounds.first() if number is None else rounds.filter(number=number).first()
+    if found is None:
+        latest = rounds.first()
+        has = f"begins with round_start {experiment.name}"
+        if latest is not None:
+            has = f"has rounds 0 to {latest.number}"
+        raise ParameterError(
+            "no such round", field="round", value=number, remedy=f"{experiment.name} {has}"
+        )
+    return found
+
+
+def require_latest(experiment: Experiment, number: int | None) -> None:
+    """Raises ParameterError for a round that is not the latest: only that one can be acted on."""
+    latest = round_of(experiment, None)
+    if number is not None and number != latest.number:
+        raise ParameterError(
+            f"only the latest round, {latest.number}, can be acted on",
+            field="round",
+            value=number,
+            remedy=f"Name round {latest.number}, or none",
+        )
 
 
 def gate_coefficients(gate: GateRun | None) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 
 from intraskill_web.core import audit
+from intraskill_web.core.parameters import ParameterError
 from intraskill_web.experiments.flow import (
     OPERATOR,
     active_attempt,
@@ -75,7 +76,7 @@ def _refuse_start(
     experiment: Experiment, last: Round | None, following: int, number: int | None
 ) -> None:
     if number is not None and number != following:
-        raise InputError(
+        raise ParameterError(
             f"the next round is {following}", field="round", value=number,
             remedy="Rounds run in order; resume an earlier one with round_resume",
         )  # fmt: skip

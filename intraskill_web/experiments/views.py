@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
-from intraskill_web.core.parameters import choice
+from intraskill_web.core.parameters import ParameterError, choice
 from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import error_response, json_response, page
@@ -160,7 +160,7 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
         text = perform(experiment, action, request)
     except InputError as error:
         if wants_json:
-            return error_response(str(error), 409)
+            return error_response(str(error), 400 if isinstance(error, ParameterError) else 409)
         messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
     except OperationalError:  # locked for longer than a page may wait
         busy = _("The database is busy; nothing was changed. Try again in a moment.")

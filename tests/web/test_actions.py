@@ -12,7 +12,7 @@ from intraskill_web.experiments.actions import ACTIONS, buttons
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, new_attempt, refresh_round
-from jobs.transitions import State
+from jobs.transitions import ACTIVE, State
 
 ALWAYS = {"extend", "until", "hold"}
 
@@ -220,3 +220,27 @@ def test_one_is_sent_back_to_where_one_was_but_never_elsewhere(
     assert back["Location"] == "/experiments/mine/rounds/0/"
     away = press(operator_client, "extend", next="https://elsewhere.example/")
     assert away["Location"] == "/experiments/mine/"
+
+
+def test_an_action_meant_for_another_round_is_refused_and_changes_nothing(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    attempt = running(experiment)
+    finish(attempt.stage.round)
+    Attempt.objects.update(state=State.SUCCEEDED)
+    for round_, words in (("7", "the next round is 1"), ("x", "whole number"), ("-1", "whole")):
+        for where in ({"data": {"round": round_}}, {"QUERY_STRING": f"round={round_}&format=json"}):
+            query = {"QUERY_STRING": "format=json"} | where
+            answer = operator_client.post("/experiments/mine/actions/start/", **query)  # type: ignore[arg-type]
+            assert answer.status_code == 400 and words in answer.json()["error"]
+    assert experiment.rounds.count() == 1
+    start = "/experiments/mine/actions/start/?format=json"
+    assert operator_client.post(start, {"round": "1"}).json()["round"] == 1
+    for action in ("stop", "resume", "pause", "unpause", "extend", "until", "hold"):
+        address = f"/experiments/mine/actions/{action}/?format=json"
+        answer = operator_client.post(address, {"round": "0", "rounds": "2"})
+        assert answer.status_code == 400
+        assert "only the latest round, 1, can be acted on" in answer.json()["error"]
+    assert Stage.objects.get(round__number=1, kind="freeze").state in ACTIVE
+    stop = "/experiments/mine/actions/stop/?format=json"
+    assert operator_client.post(stop, {"round": "1"}).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.queries import require_latest
 from intraskill_web.experiments.round_command import RoundCommand
 from intraskill_web.experiments.services import resume_round
 
@@ -12,6 +13,6 @@ class Command(RoundCommand):
 
     def act(self, experiment: Experiment, number: int | None) -> bool:
         """Resume."""
-        self.require_latest(experiment, number)
+        require_latest(experiment, number)
         resume_round(experiment)
         return True
