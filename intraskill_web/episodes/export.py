@@ -12,6 +12,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBadRequest
@@ -23,7 +24,7 @@ from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.list_data import columns, episode_data
-from intraskill_web.episodes.listed import LISTED
+from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Key, Order
 
@@ -46,7 +47,7 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
     filter_.refuse_unknown()
     if filter_.errors:
         return HttpResponseBadRequest("\n".join(filter_.errors), content_type="text/plain")
-    pieces = _pieces(filter_, Order() if filter_.words else order)
+    pieces = _hits(filter_, order) if filter_.words else _pieces(filter_, order)
     parts = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[kind](pieces)
     response: HttpResponseBase = StreamingHttpResponse(parts, content_type=TYPES[kind])
     response["Content-Disposition"] = f'attachment; filename="episodes.{kind}"'
@@ -55,16 +56,31 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
 
 def _pieces(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any]]]:
     """The rows of the list as data, some at a time, in its order."""
-    words = filter_.words
+    for piece in _taken(filter_, order):
+        yield list(episode_data(piece))
+
+
+def _hits(filter_: EpisodeFilter, order: Order) -> Iterator[list[dict[str, Any]]]:
+    """The same of a search: candidates that hold the words, by a column sorted once."""
+    with Glance(filter_.words) as glance:
+        for piece in _sorted(filter_, order) if order.column else _taken(filter_, order):
+            yield list(episode_data(row for row in piece if glance.hit(row) is not None))
+
+
+def _taken(filter_: EpisodeFilter, order: Order) -> Iterator[list[Listed]]:
     key: Key | None = None
-    with Glance(words) as glance:
-        while True:
-            piece = take(filter_, LISTED, order, key, wanted=PIECE)
-            held = [row for row in piece if glance.hit(row) is not None] if words else piece
-            yield list(episode_data(held))
-            if len(piece) < PIECE:
-                return
-            key = order.key(piece[-1])
+    while True:
+        piece = take(filter_, LISTED, order, key, wanted=PIECE)
+        yield piece
+        if len(piece) < PIECE:
+            return
+        key = order.key(piece[-1])
+
+
+def _sorted(filter_: EpisodeFilter, order: Order) -> Iterator[list[Listed]]:
+    rows = order.rows(filter_.apply(LISTED), None).iterator(chunk_size=PIECE)
+    while piece := list(islice(rows, PIECE)):
+        yield piece
 
 
 def _csv(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:

@@ -51,15 +51,13 @@ class EpisodeList:
     def of(cls, query: QueryDict) -> EpisodeList:
         """What an address asks for. One query, more while looking through texts or counting."""
         filter_, order = EpisodeFilter.of(query), Order.of(query.get("sort", ""))
-        if filter_.words:
-            order = Order()  # hits are looked for newest first
         before, after = (Key.of(query.get(name, "")) for name in ("before", "after"))
         filter_.errors.extend(Order.problems(query.get("sort", "")))
         listed = list_page(filter_, order, before=before, after=after)
         if not listed.rows:
             filter_.refuse_unknown()
         counting = None
-        if listed.whole and not (before or after or order.column):
+        if listed.whole and not (before or after or listed.order.column):
             counting = counted_rows(listed.rows)
         elif query.get("facets") == "1":
             counting = counted(filter_)
@@ -73,6 +71,15 @@ class EpisodeList:
     @cached_property
     def _filter_query(self) -> str:
         return self.filter.query()
+
+    @property
+    def unsorted(self) -> str:
+        """Why the rows are not in the order that was asked for; empty where they are."""
+        if self.page.order == self.order:
+            return ""
+        return _("Too many hits to sort them by %(column)s in time: newest first.") % {
+            "column": COLUMNS[self.order.column]
+        }
 
     def context(self, user: Any) -> dict[str, Any]:
         """What the page shows; two queries more (experiments, saved searches)."""
@@ -88,6 +95,7 @@ class EpisodeList:
             "lines": [lines.line(episode) for episode in self.page.rows],
             "facets": fields(self.filter, names),
             "follow": self._newest(),
+            "unsorted": self.unsorted,
             "heads": {name: self._head(name) for name in COLUMNS},
             "search_text": self.filter.values.get("q", ""),
             "export_kinds": ("csv", "jsonl", "parquet"),
@@ -101,7 +109,8 @@ class EpisodeList:
         counting = self.counted
         return {
             "filter": dict(self.filter.values),
-            "sort": str(self.order),
+            "sort": str(self.page.order),
+            "unsorted": self.unsorted,
             **self.filter.refusal(),
             "errors": self.filter.errors,
             "total": counting.count if counting else None,
@@ -128,13 +137,13 @@ class EpisodeList:
 
     def _newest(self) -> int | None:
         """The id behind which newer episodes are offered: on the first page of newest first."""
-        if self.page.newer is not None or self.order.column or not self.page.rows:
+        if self.page.newer is not None or self.page.order.column or not self.page.rows:
             return None
         return self.page.rows[0].pk
 
     def _head(self, name: str) -> Head:
         sort = "none"
-        if self.order.column == name:
+        if self.page.order.column == name:
             sort = "ascending" if self.order.ascending else "descending"
         address = _joined(self._filter_query, _sort(self.order.other(name)))
         return Head(str(COLUMNS[name]), sort, address)

@@ -13,6 +13,7 @@ from intraskill_web.episodes.search import Found, search
 from intraskill_web.episodes.words import Hit
 
 PAGE = 50
+SORT_SECONDS = 0.75  # of a page of hits by a column, else it is newest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,13 @@ class ListPage:
     """``older`` and ``newer`` are the keys to page from; None where the list ends.
 
     ``stopped`` says that time was over while looking through texts: ``older`` goes on from there.
+    ``order`` is the one they stand in: newest first where too many hits would have to be sorted.
     """
 
     rows: list[Listed]
     older: Key | None
     newer: Key | None
+    order: Order
     hits: Mapping[int, Hit] = field(default_factory=dict)
     stopped: bool = False
 
@@ -45,7 +48,7 @@ def list_page(
     back = after is not None
     key = after or before
     if filter_.words and not filter_.errors:
-        found = search(filter_, order, wanted=PAGE + 1, key=key, back=back)
+        found, order = _hits(filter_, order, key, back=back)
     else:
         found = Found(take(filter_, LISTED, order, key, wanted=PAGE + 1, back=back))
     taken, more = found.rows[:PAGE], len(found.rows) > PAGE or found.stopped is not None
@@ -58,6 +61,18 @@ def list_page(
         rows=taken,
         older=last if more or back else None,
         newer=first if (more if back else key is not None) else None,
+        order=order,
         hits=found.hits,
         stopped=found.stopped is not None,
     )
+
+
+def _hits(
+    filter_: EpisodeFilter, order: Order, key: Key | None, *, back: bool
+) -> tuple[Found, Order]:
+    """A page of hits and the order that they are in. A key without a value goes on newest first."""
+    if order.column and (key is None or key.value is not None):
+        found = search(filter_, order, wanted=PAGE + 1, key=key, back=back, seconds=SORT_SECONDS)
+        if key is not None or not found.unread:
+            return found, order
+    return search(filter_, Order(), wanted=PAGE + 1, key=key, back=back), Order()

@@ -1,4 +1,4 @@
-"""Looking through candidates of the index for the words of a search, newest first, in limited time.
+"""Looking through candidates of the index for the words of a search, in order, in limited time.
 
 The index says which episodes may hold the words; here each candidate is read and either has its hit
 or is passed over. When the time is over the search says how far it came, and goes on from there
@@ -26,11 +26,15 @@ LARGEST_BATCH = 1024
 
 @dataclass(slots=True)
 class Found:
-    """Rows with their hits. ``stopped`` is the key to go on from when time was over."""
+    """Rows with their hits. ``stopped`` is the key to go on from when time was over.
+
+    ``unread`` says that it was over before the first candidate came.
+    """
 
     rows: list[Listed] = field(default_factory=list)
     hits: dict[int, Hit] = field(default_factory=dict)
     stopped: Key | None = None
+    unread: bool = False
 
 
 def search(
@@ -64,6 +68,7 @@ def search(
             found.stopped = order.key(last)
     except TooSlow:
         found.stopped = order.key(last) if last else key or Key(2**62)
+        found.unread = last is None
     return found
 
 

@@ -16,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intraskill_web.episodes import bodies, grams, postings
+from intraskill_web.episodes import search as search_module
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.counting import counted
 from intraskill_web.episodes.filters import EpisodeFilter
+from intraskill_web.episodes.limits import TooSlow
 from intraskill_web.episodes.models import Episode, SavedSearch
 from intraskill_web.episodes.order import Key, Order
 from intraskill_web.episodes.prepare import prepare
@@ -378,3 +380,70 @@ def test_the_index_is_read_from_the_newest_and_nothing_is_sorted(db: None, back:
         cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
         plan = [row[3] for row in cursor.fetchall()]
     assert plan[0].startswith("SCAN episodes_search") and not [p for p in plan if "B-TREE" in p]
+
+
+@pytest.fixture
+def ranked(said: list[Episode]) -> list[Episode]:
+    """All hold "buy"; by turns the ids are in another order, and one has no tokens."""
+    for pk, turns in zip([e.pk for e in said], [4, 9, 4, 2, 9, 7], strict=True):
+        Episode.objects.filter(pk=pk).update(turns=turns, tokens=turns)
+    Episode.objects.filter(pk=said[3].pk).update(tokens=None)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [("-turns", [9, 9, 7, 4, 4, 2]), ("turns", [2, 4, 4, 7, 9, 9]), ("-tokens", [9, 9, 7, 4, 4])],
+)
+def test_hits_are_sorted_by_a_column_on_every_page_and_in_the_export(
+    ranked: list[Episode],
+    viewer_client: Client,
+    sort: str,
+    expected: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("intraskill_web.episodes.listing.PAGE", 2)
+    monkeypatch.setattr("intraskill_web.episodes.export.PIECE", 2)
+    query = {"q": "buy", "sort": sort, "format": "json"}
+    seen: list[int] = []
+    while True:
+        answer = viewer_client.get("/episodes/", query).json()
+        assert (answer["sort"], answer["unsorted"]) == (sort, "")
+        seen += [row["turns"] for row in answer["results"]]
+        if answer["older"] is None:
+            break
+        query["before"] = answer["older"]
+    assert seen == expected
+    export = viewer_client.get("/episodes/export.jsonl", {"q": "buy", "sort": sort})
+    lines = b"".join(export.streaming_content).splitlines()  # type: ignore[attr-defined]
+    assert [json.loads(line)["turns"] for line in lines] == expected
+    page = viewer_client.get("/episodes/", {"q": "buy", "sort": sort}).content.decode()
+    assert f'aria-sort="{"descending" if sort[0] == "-" else "ascending"}"' in page
+    opened = f"/episodes/{ranked[5].pk}/?q=buy&sort={sort}"
+    page = viewer_client.get(opened).content.decode()
+    for beside in (ranked[1], ranked[2]):
+        assert f'href="/episodes/{beside.pk}/?q=buy&amp;sort={sort}"' in page
+
+
+def test_hits_that_cannot_be_sorted_in_time_are_newest_first_and_say_so(
+    ranked: list[Episode], viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.episodes.listing.PAGE", 4)
+    real = search_module.take
+
+    def slow(filter_: EpisodeFilter, rows: Any, order: Order, *args: Any, **more: Any) -> list[Any]:
+        if order.column:
+            raise TooSlow
+        return real(filter_, rows, order, *args, **more)
+
+    monkeypatch.setattr(search_module, "take", slow)
+    query = {"q": "buy", "sort": "-turns", "format": "json"}
+    answer = viewer_client.get("/episodes/", query).json()
+    newest = [e.pk for e in reversed(ranked)]
+    assert [row["id"] for row in answer["results"]] == newest[:4]
+    assert answer["sort"] == "" and "sort them by turns" in answer["unsorted"]
+    answer = viewer_client.get("/episodes/", query | {"before": answer["older"]}).json()
+    assert [row["id"] for row in answer["results"]] == newest[4:]
+    assert "sort them by turns" in answer["unsorted"]
+    page = viewer_client.get("/episodes/", {"q": "buy", "sort": "-turns"}).content.decode()
+    assert "Too many hits to sort them by turns in time" in page and "aria-sort" not in page
