@@ -7,7 +7,7 @@ still reads may be changed for it, or the round would not be what its files say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -45,6 +45,15 @@ def differences(before: Config, after: Config) -> Changes:
     old, new = dict(_leaves(before)), dict(_leaves(after))
     keys = [*old, *(key for key in new if key not in old)]
     return {key: [old.get(key), new.get(key)] for key in keys if old.get(key) != new.get(key)}
+
+
+def composed(several: Iterable[Changes]) -> Changes:
+    """One change for several that followed each other; what came back to its value is none."""
+    made: Changes = {}
+    for changes in several:
+        for key, (before, after) in changes.items():
+            made[key] = [made[key][0] if key in made else before, after]
+    return {key: value for key, value in made.items() if value[0] != value[1]}
 
 
 def _leaves(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

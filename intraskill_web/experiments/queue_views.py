@@ -33,7 +33,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     tag = live.etag(request, [*facts.values(), status.up, status.waiting, beats, seen])
     if answer := live.unchanged(request, tag):
         return answer
-    rows = Attempt.objects.select_related("stage__round__experiment")
+    rows = Attempt.objects.select_related("stage__round__experiment__owner")
     working = list(rows.filter(state__in=ACTIVE).order_by("created_at"))
     finished = list(rows.exclude(state__in=ACTIVE).order_by("-id")[:RECENT])
     active = [(a, waiting_reason(a, status, working, hosts)) for a in working]

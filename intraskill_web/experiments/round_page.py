@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, Max, OuterRef, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 from django.http import Http404
 
+from intraskill_web.core.models import AuditEvent
 from intraskill_web.core.prepared import Prepared, moment
+from intraskill_web.experiments.config_changes import Changes, composed
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Round, Stage
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.monitoring import rollouts, series
@@ -26,6 +28,7 @@ class RoundState:
     stages: list[Stage]
     attempts: list[Attempt]
     has_next: bool
+    started_by: str  # the user who asked for the round; empty: nobody, it followed by itself
 
     def token(self) -> tuple[object, ...]:
         """Changes whenever anything on the page may have changed."""
@@ -41,6 +44,14 @@ class RoundState:
     def latest(self) -> dict[int, Attempt]:
         """Each stage's newest attempt, by stage id."""
         return {a.stage_id: a for a in sorted(self.attempts, key=lambda a: a.number)}
+
+    @property
+    def changes(self) -> Changes:
+        """What the round does otherwise than the one before it, or than was planned for the first.
+
+        A clone's changes stand in its first attempt, a retry's in the attempt that it made.
+        """
+        return composed(a.changes for a in sorted(self.attempts, key=lambda a: a.pk))
 
     @property
     def active(self) -> Stage | None:
@@ -82,8 +93,12 @@ def load_state(name: str, number: int) -> RoundState:
     following = Round.objects.filter(
         experiment=OuterRef("experiment"), number=OuterRef("number") + 1
     )
+    starts = AuditEvent.objects.filter(
+        action="round.start", experiment=name, subject=f"round {number}",
+        at__gte=OuterRef("experiment__created_at"),  # not of one of its name that was deleted
+    )  # fmt: skip
     rounds = Round.objects.select_related("experiment__owner", "curriculum__version").annotate(
-        has_next=Exists(following)
+        has_next=Exists(following), started_by=Subquery(starts.values("actor__username")[:1])
     )
     try:
         round_ = rounds.get(experiment__name=name, number=number)
@@ -96,7 +111,7 @@ def load_state(name: str, number: int) -> RoundState:
         stage.round = round_
     for attempt in attempts:
         attempt.stage = by_id[attempt.stage_id]
-    return RoundState(round_, stages, attempts, bool(round_.has_next))
+    return RoundState(round_, stages, attempts, bool(round_.has_next), round_.started_by or "")
 
 
 def load_data(round_: Round, *, episodes: bool = True) -> RoundData:

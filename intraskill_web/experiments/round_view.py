@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.actions import buttons
 from intraskill_web.experiments.button import Button
+from intraskill_web.experiments.config_changes import rows as rows_of
 from intraskill_web.experiments.lane import WITHOUT_GATE, LaneStage, gate_mode, lane
 from intraskill_web.experiments.models import Attempt, Round
 from intraskill_web.experiments.round_page import (
@@ -62,6 +63,8 @@ class RoundView:
             "experiment": round_.experiment.name,
             "round": round_.number,
             "state": round_.state,
+            "started_by": self.state.started_by or None,
+            "changes": self.state.changes,
             "eta_seconds": self.left.seconds if self.left else None,
             "stages": [
                 {
@@ -126,6 +129,7 @@ def build(
         "shown": shown_state(round_.state, state.active.state if state.active else None),
         "took": took(round_.started_at, round_.ended_at, state.attempts),
         "waits_for": line.of_stage(state.active) if line else "",
+        "changes": rows_of(state.changes),
         "boxes": boxes,
         "buttons": made,
         "signals": signals,

@@ -129,9 +129,10 @@ def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = Non
             stage = advance(experiment, into_next_round=True)
             if stage is None:
                 raise InputError("nothing is left to do", field="round")
-            audit.record(
-                "round.resume", actor=actor, experiment=experiment.name, subject=str(stage)
-            )
+            begun = stage.kind == STAGE_ORDER[0] and stage.attempts.count() == 1
+            action = "round.start" if begun else "round.resume"
+            subject = f"round {stage.round.number}" if begun else str(stage)
+            audit.record(action, actor=actor, experiment=experiment.name, subject=subject)
     except IntegrityError as error:
         raise InputError("this round was resumed a moment ago", field="round") from error
     return stage

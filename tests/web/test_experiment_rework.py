@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
+from intraskill_web.core import audit
+from intraskill_web.core.models import AuditEvent
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Round
 from intraskill_web.experiments.moves import move, new_attempt
@@ -121,7 +125,63 @@ def test_a_stage_that_was_retried_with_changes_says_so(
     sent = {"config": "gate: {active_skill_budget: 4}"}
     assert operator_client.post(address, sent).json()["ok"]
     page = text_of(operator_client.get("/experiments/mine/rounds/0/"))
-    assert "1 changed setting" in page and "gate.active_skill_budget" in page
+    latest = Attempt.objects.latest("pk")
+    own = f"/jobs/attempts/{latest.pk}/"
+    assert (f"{own}#changes", "1 changed setting") in Page(page).links
+    changed = {"gate.active_skill_budget": [10, 4]}
+    assert operator_client.get(f"{own}?format=json").json()["changes"] == changed
+    page = text_of(operator_client.get(own))
+    assert ">gate.active_skill_budget<" in page
+    assert "<del>10</del>" in page and "<ins>4</ins>" in page
+
+
+def test_a_round_says_what_it_changed_and_who_started_it(
+    experiment: Experiment, operator_client: Client, viewer_client: Client
+) -> None:
+    here = "/experiments/mine/rounds/1/"
+    for _round in range(2):
+        operator_client.post(f"{NEXT}?format=json", {"config": "curriculum: {rho_max: 0.7}"})
+        if not Round.objects.filter(number=1).exists():
+            Round.objects.get().stages.update(state=State.SUCCEEDED)
+            Round.objects.update(state=State.SUCCEEDED)
+            Attempt.objects.update(state=State.SUCCEEDED)
+    assert viewer_client.get(f"{here}?format=json").json()["changes"] == {}
+    assert "since the round before" not in text_of(viewer_client.get(here))
+    attempt = Attempt.objects.latest("pk")
+    for rate, state in ((0.5, State.STOPPED), (0.6, State.STOPPED)):
+        move(attempt, State.STOPPING), move(attempt, state)
+        sent = {"config": f"curriculum: {{rho_max: {rate}}}"}
+        retry = f"{here}stages/freeze/retry/?format=json"
+        assert operator_client.post(retry, sent).json()["ok"]
+        attempt = Attempt.objects.latest("pk")
+    data = viewer_client.get(f"{here}?format=json").json()
+    assert data["changes"] == {"curriculum.rho_max": [0.7, 0.6]}
+    assert data["started_by"] == "olaf"
+    page = text_of(viewer_client.get(here))
+    assert ("#changes", "1 change since the round before") in Page(page).links
+    assert 'id="changes"' in page and "<del>0.7</del>" in page and "<ins>0.6</ins>" in page
+    assert "Started by <b>olaf</b>" in page
+
+
+def test_who_resumes_into_a_round_started_it_and_one_of_a_deleted_namesake_did_not(
+    experiment: Experiment, operator_client: Client, operator: User
+) -> None:
+    audit.record("round.start", experiment="mine", subject="round 0")
+    AuditEvent.objects.update(at=experiment.created_at - timedelta(days=1))
+    assert operator_client.post("/experiments/mine/actions/resume/?format=json").json()["ok"]
+    page = "/experiments/mine/rounds/0/"
+    assert operator_client.get(f"{page}?format=json").json()["started_by"] == "olaf"
+    AuditEvent.objects.update(actor=None)
+    assert "Started by" not in text_of(operator_client.get(f"{page}?again"))
+
+
+def test_the_queue_and_an_attempt_name_the_owner(
+    failed: Attempt, viewer_client: Client, operator: User
+) -> None:
+    Experiment.objects.update(owner=operator)
+    for address in ("/jobs/", f"/jobs/attempts/{failed.pk}/"):
+        assert "olaf" in text_of(viewer_client.get(address))
+    assert viewer_client.get("/jobs/?format=json").json()["finished"][0]["owner"] == "olaf"
 
 
 def test_an_action_answers_a_program_with_the_rounds_status(

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import json_response, page
+from intraskill_web.experiments.config_changes import rows
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.experiments.queue_page import attempt_data
 from intraskill_web.experiments.round_view import crumbs
@@ -41,6 +42,8 @@ def attempt_page(request: HttpRequest, pk: int) -> HttpResponse:
         "stage": attempt.stage,
         "round": round_,
         "crumbs": crumbs(round_, (name, "")),
+        "owner": round_.experiment.owner,
+        "changes": rows(attempt.changes),
         "others": list(Attempt.objects.filter(stage=attempt.stage).order_by("number")),
         "log": part,
         "log_attempt": attempt,
@@ -150,7 +153,9 @@ def log_file(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
 
 
 def _attempt(pk: int) -> Attempt:
-    return get_object_or_404(Attempt.objects.select_related("stage__round__experiment"), pk=pk)
+    return get_object_or_404(
+        Attempt.objects.select_related("stage__round__experiment__owner"), pk=pk
+    )
 
 
 def _level(request: HttpRequest) -> str:
