@@ -116,6 +116,20 @@ def build(
     }
 
 
+def data(ours: Mapping[str, Any], other: Episode, theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparison for JSON; ``divergence`` is the first turn that differs."""
+    found = compare(transcript(ours).turns, transcript(theirs).turns)
+    at = None if found.divergence is None else found.pairs[found.divergence].index
+    return {"with": other.pk, "divergence": at, "fork": sentence(found)}
+
+
+def same_task(episode: Episode, other: Episode) -> bool:
+    """Whether both were asked the same; shops of two experiments may number theirs otherwise."""
+    if (episode.task_id, episode.split) != (other.task_id, other.split):
+        return False
+    return episode.experiment_id == other.experiment_id or episode.instruction == other.instruction
+
+
 def both_shown(ours: list[ShownChunk], theirs: list[ShownChunk]) -> list[BothShown]:
     """The chunks of both prompts, those of A first; nothing where they are the same."""
     a, b = {c.skill_id for c in ours}, {c.skill_id for c in theirs}

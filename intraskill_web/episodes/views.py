@@ -7,9 +7,11 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_see_goal
+from intraskill_web.core.parameters import ParameterError
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.episodes import compare_page, detail
 from intraskill_web.episodes.content import sayings
@@ -59,7 +61,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """One episode, or two beside each other (``?with=<id>``)."""
     goal = may_see_goal(request.user)
     if request.GET.get("format") == "json":
-        return _data(pk, goal=goal)
+        return _data(request, pk, goal=goal)
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
     trace, problem = _trace(episode, goal=goal)
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
@@ -111,8 +113,8 @@ def episode_tokens(request: HttpRequest, pk: int) -> HttpResponse:
     return page(request, "episodes/tokens.html", context, lambda: data)
 
 
-def _data(pk: int, *, goal: bool) -> HttpResponse:
-    """An episode as data. One query."""
+def _data(request: HttpRequest, pk: int, *, goal: bool) -> HttpResponse:
+    """An episode as data. One query; ``with`` says where another begins to differ."""
     row = listed(pk)
     if row is None:
         raise Http404
@@ -121,7 +123,14 @@ def _data(pk: int, *, goal: bool) -> HttpResponse:
     if trace is None:
         trace, problem = _trace(row, goal=goal)
     (data,) = episode_data([row])
-    return json_response(data | {"trace": trace, "problem": problem})
+    data |= {"trace": trace, "problem": problem}
+    if "with" in request.GET:
+        episode = get_object_or_404(Episode.objects.select_related("experiment"), pk=pk)
+        other = _other(request, episode, [])
+        if other is not None:
+            ours = trace if isinstance(trace, dict) else _trace(row, goal=goal)[0]
+            data |= compare_page.data(ours, other, _trace(other, goal=goal)[0])
+    return json_response(data)
 
 
 def _trace(episode: Episode | Listed, *, goal: bool) -> tuple[dict[str, Any], str]:
@@ -137,15 +146,24 @@ def _trace(episode: Episode | Listed, *, goal: bool) -> tuple[dict[str, Any], st
 
 
 def _other(request: HttpRequest, episode: Episode, rest: list[Episode]) -> Episode | None:
-    """The episode to compare with; any of the same task may be named."""
-    pk = _number(request, "with")
-    if pk is None or pk == episode.pk:
+    """The episode to compare with; any of the same task may be named. Raises ParameterError."""
+    text = request.GET.get("with", "")
+    if text in ("", str(episode.pk)):
         return None
-    known = next((row for row in rest if row.pk == pk), None)
-    if known is not None:
-        known.experiment = episode.experiment
-        return known
-    return Episode.objects.select_related("experiment", "round").filter(pk=pk).first()
+    pk = _number(request, "with") or 0
+    other = next((row for row in rest if row.pk == pk), None)
+    if other is not None:
+        other.experiment = episode.experiment
+    else:
+        other = Episode.objects.select_related("experiment", "round").filter(pk=pk).first()
+    if other is None:
+        raise ParameterError(_("there is no such episode"), field="with", value=text[:80])
+    if not compare_page.same_task(episode, other):
+        raise ParameterError(
+            _("this episode is of another task; only two of the same task can be compared"),
+            field="with", value=pk, remedy=_("Choose one of its siblings on its page"),
+        )  # fmt: skip
+    return other
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -14,6 +14,7 @@ from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.tokens import token_view
 from intraskill_web.episodes.transcript import transcript
+from intraskill_web.experiments.models import Experiment
 from tests.web.factories import CHUNKS, SIBLINGS, Made
 from tests.web.queries import questions
 from tests.web.traces import make_trace
@@ -171,6 +172,38 @@ def test_two_episodes_stand_beside_each_other_from_their_divergence(
     assert "size=s / click size=m" in text
     same = viewer_client.get(f"/episodes/{bare.pk}/?with={bare.pk}").content.decode()
     assert 'id="divergence"' not in same
+
+
+def test_only_episodes_of_the_same_task_are_compared(made: Made, viewer_client: Client) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    masked = Episode.objects.get(round=made.rounds[0], purpose="masked", task_id=4)
+    other = Episode.objects.filter(purpose="bare").exclude(task_id=4).order_by("pk")[0]
+    for asked, words in ((other.pk, "of another task"), (99_999, "no such"), ("x", "no such")):
+        address = f"/episodes/{bare.pk}/?with={asked}"
+        answer = viewer_client.get(address)
+        assert answer.status_code == 400 and words in answer.content.decode()
+        answer = viewer_client.get(f"{address}&format=json")
+        assert answer.status_code == 400 and words in answer.json()["error"]
+    elsewhere = Experiment.objects.create(name="elsewhere")
+    Episode.objects.filter(pk=masked.pk).update(experiment=elsewhere, instruction=bare.instruction)
+    assert viewer_client.get(f"/episodes/{bare.pk}/?with={masked.pk}").status_code == 200
+    Episode.objects.filter(pk=masked.pk).update(instruction="something else")
+    assert viewer_client.get(f"/episodes/{bare.pk}/?with={masked.pk}").status_code == 400
+
+
+def test_a_comparison_as_json_says_where_the_two_differ(made: Made, viewer_client: Client) -> None:
+    bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
+    masked = Episode.objects.get(round=made.rounds[0], purpose="masked", task_id=4)
+    trace = make_trace("x", 4, 0, [], success=False)
+    trace["steps"][2]["model"]["tool_calls"][0]["arguments"] = {"value": "size=m"}
+    lines = masked.file.read_text().splitlines()
+    lines[masked.line] = json.dumps(trace)
+    masked.file.write_text("\n".join(lines) + "\n")
+    address = f"/episodes/{bare.pk}/?format=json"
+    data = viewer_client.get(f"{address}&with={masked.pk}").json()
+    assert (data["id"], data["with"], data["divergence"]) == (bare.pk, masked.pk, 3)
+    assert "the same page, another choice" in data["fork"]
+    assert "fork" not in viewer_client.get(address).json()
 
 
 def test_a_shorter_and_a_longer_episode_stand_beside_each_other(
