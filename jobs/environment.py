@@ -9,9 +9,12 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
+import psutil
 from django.conf import settings
 
 PACKAGES = ("torch", "numpy", "django", "rq", "redis", "pydantic")
+# of GPU hosts: named where they are installed
+OF_GPU_HOSTS = ("ray", "sglang", "slime", "megatron-core", "transformers")
 # A stage's process knows the method and no web: it gets no address and no key.
 WITHHELD = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
@@ -25,7 +28,12 @@ def snapshot() -> dict[str, Any]:
         "cpus": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "memory_bytes": psutil.virtual_memory().total,
+        "packages": {
+            name: version
+            for name in (*PACKAGES, *OF_GPU_HOSTS)
+            if (version := _version(name)) or name in PACKAGES
+        },
         "commit": _commit(),
     }
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from django.conf import settings
 from django.db import DatabaseError, connections, transaction
 from django.utils import timezone
@@ -132,7 +131,7 @@ def _machine() -> dict[str, Any]:
     return {
         "versions": {"python": seen["python"], **packages, "commit": seen["commit"] or ""},
         "cpus": seen["cpus"],
-        "memory_bytes": psutil.virtual_memory().total,
+        "memory_bytes": seen["memory_bytes"],
         "free_disk_bytes": free_disk(),
     }
 

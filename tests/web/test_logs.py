@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 from django.test import Client
 
+from intraskill_web.core.formats import size
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.monitoring.attempts.environment import MASK, flat, masked
 from intraskill_web.monitoring.attempts.failure import ended_how, excerpt
@@ -22,6 +24,8 @@ from intraskill_web.monitoring.attempts.search import (
     count_levels,
     search_log,
 )
+from jobs import environment
+from jobs.environment import snapshot
 from tests.web.factories import Made
 
 
@@ -256,16 +260,28 @@ def test_the_memory_hint_names_the_peak_and_what_the_machine_has(
     made: Made, viewer_client: Client
 ) -> None:
     attempt = made.attempts[0]
+    total = psutil.virtual_memory().total
     Attempt.objects.filter(pk=attempt.pk).update(
-        state="failed", signal="SIGKILL", exit_code=None, peak_memory_bytes=3 * 2**30,
-        environment={"memory_bytes": 4 * 2**30},
+        state="failed", signal="SIGKILL", exit_code=None, peak_memory_bytes=total // 4,
+        environment=snapshot(),
     )  # fmt: skip
     text = viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
-    assert "Its peak was 3.0 GiB of the machine&#x27;s 4.0 GiB." in text
+    assert f"Its peak was {size(total // 4)} of the machine&#x27;s {size(total)}." in text
+    assert "Other processes may have taken the rest." in text
     Attempt.objects.filter(pk=attempt.pk).update(state="stopped", stop_reason="operator")
     assert (
         "out of memory" not in viewer_client.get(f"/jobs/attempts/{attempt.pk}/").content.decode()
     )
+
+
+def test_a_snapshot_names_the_packages_of_a_gpu_host_where_they_are_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert snapshot()["packages"]["django"]
+    monkeypatch.setattr(environment, "_version", {"megatron-core": "0.15.0", "ray": "2.49"}.get)
+    packages = snapshot()["packages"]
+    assert (packages["megatron-core"], packages["ray"]) == ("0.15.0", "2.49")
+    assert packages["torch"] is None and "sglang" not in packages
 
 
 SNAPSHOT = {
