@@ -15,7 +15,7 @@ from intraskill_web.experiments.config_changes import Changes, composed
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Round, Stage
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.monitoring import rollouts, series
-from intraskill_web.monitoring.panels.base import OUTCOME_NAMES, RoundData
+from intraskill_web.monitoring.panels.base import EARLIER_NAMES, RoundData
 from intraskill_web.skills.models import SkillVersionChunk
 from jobs.transitions import ACTIVE
 
@@ -128,7 +128,7 @@ def load_data(round_: Round, *, episodes: bool = True) -> RoundData:
             "revision"
         )
         titles = {e.revision.skill_id: e.revision.title or e.revision.skill_id for e in entries}
-    own, earlier = series.of_round(round_, first, OUTCOME_NAMES)
+    own, earlier = series.of_round(round_, first, EARLIER_NAMES)
     return RoundData(
         round=round_,
         first_step=first,

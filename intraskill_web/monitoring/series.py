@@ -56,7 +56,7 @@ def of_round(round_: Round, first_step: int, earlier_names: Iterable[str]) -> tu
     Of the earlier rounds at most LOOK_BACK steps before ``first_step`` are read.
     """
     earlier = Q(
-        name__in=[PREFIX + name for name in earlier_names],
+        name__in=[full for name in earlier_names for full in (PREFIX + name, name)],
         step__lt=first_step,
         step__gte=first_step - LOOK_BACK,
     )

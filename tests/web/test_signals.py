@@ -137,6 +137,28 @@ def test_no_step_for_three_times_the_median_is_a_finding_only_while_training_run
     assert kinds(facts_of(slow, stages=[stage])) == []
 
 
+def test_in_its_first_steps_a_round_is_judged_by_the_steps_of_the_rounds_before(made: Made) -> None:
+    round_, name = made.rounds[1], "perf/step_time"
+    MetricPoint.objects.filter(round=round_, name=name).delete()
+    stage = round_.stages.filter(kind="train")
+    stage.update(state="running", updated_at=timezone.now() - timedelta(minutes=5))
+    assert "stalled" in {event.kind for event in evaluate(round_)}
+    points = [
+        MetricPoint(experiment=made.experiment, round=round_, name=name, step=step, value=200)
+        for step in (13, 14, 15)
+    ]
+    MetricPoint.objects.bulk_create(points[:2])
+    evaluate(round_)
+    assert "stalled" in open_now(round_), "the earlier ones prevail"
+    points[2].save()
+    evaluate(round_)
+    assert "stalled" not in open_now(round_), "slow steps are how this round is"
+    MetricPoint.objects.filter(name=name).exclude(step__in=(13, 14)).delete()
+    stage.update(updated_at=timezone.now() - timedelta(days=1))
+    evaluate(round_)
+    assert "stalled" not in open_now(round_), "two steps of the whole experiment say nothing"
+
+
 def test_a_gate_is_ready_for_review_and_says_when_pairs_are_missing() -> None:
     gate = GateRun(status="complete", observations=40, requested=40, delta_mean=0.02)
     assert [(i.kind, i.level) for i in findings(facts_of({}, gate=gate))] == [("gate", "info")]

@@ -16,14 +16,15 @@ from intraskill_web.experiments.models import Round
 from intraskill_web.monitoring.rollouts import Rollouts
 from intraskill_web.monitoring.series import Series
 
-# metrics of earlier rounds that a panel shows, pale
-OUTCOME_NAMES = (
+# metrics of earlier rounds: those that a panel shows, pale, and what a step usually takes
+EARLIER_NAMES = (
     "success_rate",
     "strict_reward_mean",
     "pending_analysis_rate",
     "internalization_deficit_rate",
     "triaged_group_count",
     "group_count",
+    "perf/step_time",
 )
 
 
@@ -32,7 +33,8 @@ class RoundData:
     """One round's facts, read once and shared by its panels.
 
     ``first_step`` and ``last_step`` are the planned ones; ``series`` holds this round, ``earlier``
-    outcome and frontier of the rounds before it; ``titles`` are the chunks' by logical id.
+    outcome, frontier and step times of the rounds before it; ``titles`` are the chunks' by logical
+    id.
     """
 
     round: Round

@@ -245,13 +245,22 @@ def _pending(facts: Facts) -> Iterator[Finding]:
 def _stalled(facts: Facts) -> Iterator[Finding]:
     """No step for three times the median step time, while training runs."""
     train = facts.stage("train")
-    seconds = sorted(facts.data.series.get("perf/step_time").values())
-    if train is None or train.state != State.RUNNING or len(seconds) < RECENT:
+    median = usual_step(facts.data)
+    if train is None or train.state != State.RUNNING or median is None:
         return
-    median = seconds[len(seconds) // 2]
     age = (timezone.now() - train.updated_at).total_seconds()
     if age > max(STALL * median, STALL_MIN_S):
         yield Finding("stalled", facts={"median": median}, moment=train.updated_at)
+
+
+def usual_step(data: RoundData) -> float | None:
+    """The median seconds of this round's steps, in its first ones of earlier rounds' too; None
+    before RECENT steps of the experiment.
+    """
+    own = [*data.series.get("perf/step_time").values()]
+    if len(own) < RECENT:  # later they count alone: the round may have other settings
+        own += data.earlier.get("perf/step_time").values()
+    return sorted(own)[len(own) // 2] if len(own) >= RECENT else None
 
 
 def _gate(facts: Facts) -> Iterator[Finding]:

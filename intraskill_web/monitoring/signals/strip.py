@@ -10,7 +10,14 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.monitoring.models import SignalEvent
-from intraskill_web.monitoring.signals.rules import RECENT, WINDOWS, Facts, Finding, findings
+from intraskill_web.monitoring.signals.rules import (
+    RECENT,
+    WINDOWS,
+    Facts,
+    Finding,
+    findings,
+    usual_step,
+)
 from intraskill_web.monitoring.signals.words import Place, words
 from jobs.transitions import State
 
@@ -84,9 +91,8 @@ def _quiet(facts: Facts, loud: set[str]) -> list[Signal]:
     if any(row.n for row in facts.rows) and not loud & {"inclusion", "skill_free"}:
         out.append(Signal("ok", _("Inclusion"), _in_band(facts), kind="inclusion"))
     train = facts.stage("train")
-    steps = series.get("perf/step_time")
-    working = train is not None and train.state == State.RUNNING and len(steps) >= RECENT
-    if train is not None and working and "stalled" not in loud:
+    working = train is not None and train.state == State.RUNNING
+    if train is not None and working and usual_step(facts.data) and "stalled" not in loud:
         out.append(Signal("ok", _("Last step"), moment=train.updated_at, kind="stalled"))
     return out
 
