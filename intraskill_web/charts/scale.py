@@ -45,7 +45,12 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 
 def whole_ticks(low: float, high: float, count: int = 4) -> list[tuple[float, str]]:
-    """Round whole numbers inside ``[low, high]`` with their texts, for axes that count."""
+    """Round whole numbers inside ``[low, high]`` with their texts, for axes that count.
+
+    At the first step of a run both ends are that step.
+    """
+    if low == high:
+        return [(low, f"{low:.0f}")]
     step = max(1.0, tick_step(low, high, count))
     step = 5.0 if step == 2.5 else step
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -173,6 +173,7 @@ def test_a_single_point_is_a_point_and_no_line() -> None:
         (0.0, 2.0, ["0", "1", "2"]),
         (20.0, 40.0, ["20", "25", "30", "35", "40"]),
         (0.0, 12.0, ["0", "5", "10"]),
+        (1.0, 1.0, ["1"]),  # the first step of a run
     ],
 )
 def test_axes_that_count_have_whole_ticks(low: float, high: float, texts: list[str]) -> None:
