@@ -148,11 +148,11 @@ class SglangServer:
         write_json(self.state.with_name("serving.json"), record)
         return record
 
-    def stop(self) -> None:
-        """End our group and nothing else: ask, wait, kill what is left."""
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """End our group and nothing else: ask, wait ``grace_s``, kill what is left."""
         ref = self._ref or remembered(self.state)
         if ref is not None:
-            process.end_group(ref, GRACE_S)  # with requests in work it may not answer the TERM
+            process.end_group(ref, grace_s)  # with requests in work it may not answer the TERM
         self._ref = None
         self.state.unlink(missing_ok=True)
 

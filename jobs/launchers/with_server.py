@@ -1,7 +1,8 @@
 """Run a command while an export is served: ``python -m jobs.launchers.with_server … -- COMMAND``.
 
 The server is started (or found), the command runs, the server is ended, whatever happened. SIGTERM
-goes to the command, which ends at its next whole piece of work; its exit code is ours. What was
+goes to the command, which ends at its next whole piece of work; its exit code is ours. A command
+that waits for a model's answer is not waited for: it goes on from its files. What was
 served is in ``serving.json`` and is checked again after the command: answers of other weights must
 not pass as this checkpoint's. Exit code 70 when the server could not be started or changed.
 """
@@ -12,16 +13,18 @@ import argparse
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from jobs.launchers.sglang_http import ServerFailed, check_serving
-from jobs.launchers.sglang_server import ServerSpec, SglangServer
+from jobs.launchers.sglang_server import GRACE_S, ServerSpec, SglangServer
 from trainer.errors import IncompleteError
 
 EXIT_SERVER = 70
 EXIT_STOPPED = 143
+STOPPING_S = 3.0  # for the command, then for the server: a stage is killed when 8 s are over
 
 
 class Guarded:
@@ -48,15 +51,27 @@ class Guarded:
             self._child = subprocess.Popen(self._argv)
             if self._stopping:
                 self._child.terminate()
-            code = self._child.wait()
+            code = self._wait(self._child)
             if code == 0:
                 check_serving(record)
+            if self._stopping and code < 0:
+                return EXIT_STOPPED
             return code if code >= 0 else 128 - code
         except (ServerFailed, IncompleteError) as error:
             sys.stderr.write(f"{error}\n")
             return EXIT_STOPPED if self._stopping else EXIT_SERVER
         finally:
-            self._server.stop()
+            self._server.stop(STOPPING_S if self._stopping else GRACE_S)
+
+    def _wait(self, child: subprocess.Popen[bytes]) -> int:
+        asked: float | None = None
+        while True:
+            try:
+                return child.wait(0.1)
+            except subprocess.TimeoutExpired:
+                asked = asked or (time.monotonic() if self._stopping else None)
+                if asked is not None and time.monotonic() - asked > STOPPING_S:
+                    child.kill()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
         parser.error("put a command after --")
+    args.state.parent.mkdir(parents=True, exist_ok=True)
     spec = ServerSpec(
         export=args.export,
         served_name=args.served_name,

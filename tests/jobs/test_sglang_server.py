@@ -216,6 +216,27 @@ def test_a_stop_reaches_the_command(server, tmp_path, handlers):
     assert run.run() == 143
 
 
+def test_a_stop_ends_what_listens_to_nobody_before_the_stage_is_killed(
+    server, tmp_path, handlers
+):
+    mark = tmp_path / "ready"
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    code = f"{deaf}open({str(mark)!r}, 'w').close(); time.sleep(600)"
+    run = Guarded(server("deaf"), [sys.executable, "-c", code])
+
+    def stop_when_ready():
+        while not mark.exists():
+            time.sleep(0.05)
+        asked.append(time.monotonic())
+        run.request_stop()
+
+    asked = []
+    threading.Thread(target=stop_when_ready, daemon=True).start()
+    assert run.run() == 143
+    assert time.monotonic() - asked[0] < process.STOP_GRACE_S
+    assert [process.start_token(pid) for pid in pids(tmp_path)] == ["", ""]
+
+
 def test_a_server_that_does_not_answer_is_a_failure_in_words():
     gone = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(ServerFailed, match="did not answer"):
