@@ -46,7 +46,9 @@ def configuration(
     if seed is not None:
         config = config.with_seed(seed)
         name = f"{name}-{seed}"
-    update: dict[str, Any] = {"threads": threads or config.threads or _threads(quick)}
+    update: dict[str, Any] = {}
+    if config.engine == "local":
+        update["threads"] = threads or config.threads or _threads(quick)
     if profile is not None and profile != config.gate.profile:
         gate = {**config.gate.model_dump(), "profile": profile}
         try:

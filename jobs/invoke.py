@@ -32,10 +32,11 @@ def invocation(attempt: Attempt, plan: RoundPlan, command: Command) -> Invocatio
     stage = attempt.stage
     configs = [plan.config_file(stage.kind, part.key) for part in command.parts]
     env = environment.for_trainer()
-    plain = [sys.executable, *TRAINER, *command.arguments, *map(str, configs)]
+    program = command.program or TRAINER
+    plain = [sys.executable, *program, *command.arguments, *map(str, configs)]
     argv = launchers.command_line(
         plain,
-        stage=stage.kind,
+        stage="" if command.program else stage.kind,
         name=f"{stage.round.experiment.name}-{plan.round_id}",
         state=plan.folder / f"ray-job-{command.key}.json",
         cwd=settings.BASE_DIR,

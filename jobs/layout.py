@@ -31,11 +31,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One ``python -m trainer`` of a stage; its parts' configurations are its last arguments."""
+    """One ``python -m trainer`` of a stage; its parts' configurations are its last arguments.
+
+    ``program`` is what the interpreter runs where that is not the trainer itself.
+    """
 
     key: str
     arguments: tuple[str, ...]
     parts: tuple[Part, ...] = ()
+    program: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,21 @@ class RoundPlan:
     @property
     def start_checkpoint(self) -> Path:
         return self.run / "start" / "checkpoint"
+
+    @property
+    def start_launch(self) -> Path:
+        """The frozen launch file of an experiment on slime."""
+        return self.run / "start" / "launch.yaml"
+
+    @property
+    def start_hooks(self) -> Path:
+        """The frozen hooks of an experiment on slime."""
+        return self.run / "start" / "hooks.yaml"
+
+    @property
+    def hooks(self) -> Path:
+        """The round's hooks, where it trains on slime."""
+        return self.config_file("train", "hooks")
 
     @property
     def bank(self) -> Path:

@@ -15,6 +15,7 @@ from trainer.analyst.settings import AnalystSettings
 from trainer.canonical import fingerprint
 from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
 from trainer.engines.endpoint.settings import EndpointSettings
+from trainer.engines.slime.serving import SlimeSettings
 from trainer.gate.standard.settings import StandardSettings
 from trainer.skills.curriculum_settings import CurriculumSettings
 
@@ -269,11 +270,16 @@ class GateSettings(Config):
 
 
 class ExperimentConfig(Config):
-    """A whole experiment: everything its rounds do follows from this value and its seed."""
+    """A whole experiment: everything its rounds do follows from this value and its seed.
+
+    With engine ``slime`` the start checkpoint is a Hugging Face folder, and ``train``,
+    ``temperature`` and ``max_new_tokens`` are filled from the launch file when it is made.
+    """
 
     name: Name
     title: str = ""
-    engine: Literal["local"] = "local"
+    engine: Literal["local", "slime"] = "local"
+    slime: SlimeSettings | None = None
     seed: int = DEFAULT_SEED
     mask_seed: int = DEFAULT_MASK_SEED
     rounds: Count = 4
@@ -287,6 +293,14 @@ class ExperimentConfig(Config):
     evaluation: EvaluationSettings = EvaluationSettings()
     analyst: AnalystSettings = AnalystSettings()
     gate: GateSettings = GateSettings()
+
+    @model_validator(mode="after")
+    def _an_engine_has_its_settings(self) -> ExperimentConfig:
+        if (self.engine == "slime") != (self.slime is not None):
+            raise ValueError("slime must be set exactly when the engine is 'slime'")
+        if self.slime is not None and self.analyst.watch:
+            raise ValueError("analyst.watch works beside the embedded engine only")
+        return self
 
     def with_seed(self, seed: int) -> ExperimentConfig:
         """The same experiment with other luck: tasks, sampling and masks all follow ``seed``."""

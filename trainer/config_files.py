@@ -6,6 +6,7 @@ mistake becomes an InputError with file, field, value and remedy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +37,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def load_config(path: Path, model: type[ConfigT]) -> ConfigT:
     """Read and check a configuration. Raises InputError naming file, field, value and remedy."""
     return parse_config(read_yaml(path), model, file=path)
+
+
+def is_launch(document: Mapping[str, Any]) -> bool:
+    """Whether a configuration is a launch file of slime, and not an experiment that names one."""
+    return document.get("engine") == "slime" and "start" not in document
 
 
 def parse_config(value: dict[str, Any], model: type[ConfigT], *, file: Path) -> ConfigT:

@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +88,13 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _slime(args: argparse.Namespace) -> int:
-    plan = _ready_plan(args.config)
+    plan = ready_plan(args.config, os.environ)
     state = args.state or plan.config.checkpoints.save / "ray-job.json"
     return RayRun(job_of(plan), state).run()
 
 
 def _submit(args: argparse.Namespace) -> int:
-    plan = _ready_plan(args.config)
+    plan = ready_plan(args.config, os.environ)
     if plan.ray_head is not None:
         raise InputError(
             "there is no cluster to hand the job to",
@@ -137,8 +137,9 @@ def _stop(args: argparse.Namespace) -> int:
     )
 
 
-def _ready_plan(path: Path) -> LaunchPlan:
-    plan = plan_launch(path, os.environ)
+def ready_plan(path: Path, environ: Mapping[str, str]) -> LaunchPlan:
+    """The plan of a launch file whose checks all hold. Raises InputError with those that do not."""
+    plan = plan_launch(path, environ)
     refused = failures(plan.checks)
     if refused:
         lines = "; ".join(f"{check.name}: {check.detail}. {check.remedy}" for check in refused)

@@ -9,7 +9,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.publish import publish_candidates
 from jobs.layout import Command, Part, RoundPlan
-from jobs.stages.common import policy
+from jobs.stages.common import policy, program
 from trainer.analyst.settings import AnalystSettings
 from trainer.config import AnalystConfig
 from trainer.files import read_json
@@ -52,7 +52,9 @@ def config(plan: RoundPlan) -> AnalystConfig:
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
     """One command: ``analyst run``."""
     part = Part("analyse", folder(plan), config(plan))
-    return (Command("analyse", ("analyst", "run"), (part,)),)
+    probed = plan.config.analyst.probe.enabled
+    server = program(plan, plan.checkpoint, "analyse") if probed else ()
+    return (Command("analyse", ("analyst", "run"), (part,), server),)
 
 
 def _history(plan: RoundPlan) -> Path | None:

@@ -11,7 +11,7 @@ from intraskill_web.gates.publish import gate_outcome, publish_gate
 from intraskill_web.ledger.publish import publish_results, publish_untested
 from jobs.layout import Command, Part, RoundPlan
 from jobs.stages.analyse import pool
-from jobs.stages.common import policy
+from jobs.stages.common import policy, program
 from trainer.files import write_bytes, write_json
 from trainer.gate.config import GateConfig
 from trainer.gate.pool import load_pool
@@ -69,7 +69,8 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         standard=settings.standard,
     )
     expected = config.rollouts(tasks) if tasks else 0
-    return (Command("gate", ("gate", "run"), (Part("gate", folder(plan), config, expected),)),)
+    part = Part("gate", folder(plan), config, expected)
+    return (Command("gate", ("gate", "run"), (part,), program(plan, plan.checkpoint, "gate")),)
 
 
 def yields(plan: RoundPlan) -> tuple[Path, ...]:

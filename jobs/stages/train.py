@@ -8,7 +8,7 @@ from typing import Any
 from intraskill_web.experiments.models import Stage
 from intraskill_web.monitoring.models import MetricPoint
 from jobs.layout import Command, Part, RoundPlan, write_config
-from jobs.stages import analyse
+from jobs.stages import analyse, slime_train
 from jobs.stages.common import policy
 from trainer.config import TrainConfig
 from trainer.files import read_json
@@ -27,13 +27,18 @@ def watch_config(plan: RoundPlan) -> Path:
 
 
 def prepare(plan: RoundPlan) -> None:
-    """Say how to watch, where a watch is wanted."""
+    """Say how to watch, where a watch is wanted; on slime, make hooks and room."""
     if plan.config.analyst.watch:
         write_config(watch_config(plan), analyse.config(plan))
+    if plan.config.slime is not None:
+        slime_train.prepare(plan)
 
 
 def commands(plan: RoundPlan) -> tuple[Command, ...]:
-    """One command: ``train``, or ``analyst beside``, which trains with a watch at its side."""
+    """One command: ``train``, or ``analyst beside``, which trains with a watch at its side; on
+    slime a job of a Ray cluster."""
+    if plan.config.slime is not None:
+        return slime_train.commands(plan)
     settings = plan.config.train
     config = TrainConfig(
         stage="train",

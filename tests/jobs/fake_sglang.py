@@ -14,22 +14,27 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+
+chat: Callable[[Any], object] | None = None  # what a test's own model answers to a conversation
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     for name in ("--model-path", "--served-model-name", "--host", "--tool-call-parser"):
         parser.add_argument(name)
     parser.add_argument("--port", type=int)
-    args, _ = parser.parse_known_args()
+    args, _ = parser.parse_known_args(argv)
     mode = os.environ.get("FAKE_SGLANG", "")
     if mode == "dies":
         sys.exit("no GPU here")
     # Real servers have worker processes, which must end with them.
     worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    Path(os.environ["FAKE_SGLANG_PIDS"]).write_text(f"{os.getpid()} {worker.pid}")
+    if "FAKE_SGLANG_PIDS" in os.environ:
+        Path(os.environ["FAKE_SGLANG_PIDS"]).write_text(f"{os.getpid()} {worker.pid}")
     if mode == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "never":
@@ -52,6 +57,9 @@ def main() -> None:
             if self.path == "/update_weights_from_disk":
                 state["path"] = body["model_path"]
                 self.reply({"success": True})
+                return
+            if chat is not None and self.path == "/v1/chat/completions":
+                self.reply(chat(body))
                 return
             weights = (Path(state["path"]) / "model.safetensors").read_bytes()
             text = hashlib.sha256(weights + body["prompt"].encode()).hexdigest()

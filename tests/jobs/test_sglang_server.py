@@ -216,9 +216,7 @@ def test_a_stop_reaches_the_command(server, tmp_path, handlers):
     assert run.run() == 143
 
 
-def test_a_stop_ends_what_listens_to_nobody_before_the_stage_is_killed(
-    server, tmp_path, handlers
-):
+def test_a_stop_ends_what_listens_to_nobody_before_the_stage_is_killed(server, tmp_path, handlers):
     mark = tmp_path / "ready"
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     code = f"{deaf}open({str(mark)!r}, 'w').close(); time.sleep(600)"

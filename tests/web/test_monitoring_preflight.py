@@ -18,7 +18,7 @@ from django.test import Client
 from intraskill_web.experiments import making, services
 from intraskill_web.experiments.models import Experiment, Round
 from intraskill_web.monitoring.models import Preflight
-from intraskill_web.monitoring.preflight import inputs, run
+from intraskill_web.monitoring.preflight import inputs, launches, run
 from intraskill_web.monitoring.preflight.items import Item, item_of
 from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, workers_item
 from jobs import queue
@@ -248,7 +248,7 @@ def test_checks_of_both_engines_become_items(record: dict[str, object], state: s
 def test_the_checks_of_a_slime_launch_are_shown_by_name(
     db: None, viewer_client: Client, operator_client: Client
 ) -> None:
-    (file,) = [path for path in run.launch_files() if path.name == "train.yaml"]
+    (file,) = [path for path in launches.launch_files() if path.name == "train.yaml"]
     report = run.look_at_launch(file)
     names = {check["name"] for check in report.checks}
     assert not report.ready  # no slime checkout and no GPU here

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
 from trainer.config import AnalystConfig, EvaluateConfig, ExperimentConfig, TrainConfig
-from trainer.config_files import load_config, read_yaml
+from trainer.config_files import is_launch, load_config, read_yaml
 from trainer.errors import InputError
 from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.preflight.inputs import Inputs, NamedCheck, run_checks
@@ -45,7 +45,7 @@ def check_config(path: Path, *, live: bool = False) -> dict[str, Any]:
 
     Raises InputError when the file itself cannot be understood.
     """
-    if read_yaml(path).get("engine") == "slime":
+    if is_launch(read_yaml(path)):
         from trainer.engines.slime.preflight import check_slime
 
         return check_slime(path, os.environ, live=live)

@@ -85,9 +85,18 @@ def experiment_checks(config: ExperimentConfig) -> list[NamedCheck]:
         ("splits", lambda inputs: checks.splits(inputs, config)),
         ("skillbank", lambda inputs: checks.bank(inputs, config.start.skillbank)),
         ("effects", checks.effects),
-        ("checkpoint", lambda inputs: checks.checkpoint(inputs, config.start.checkpoint)),
+        *_policy_checks(config),
         ("analyst", lambda inputs: checks.analyst(inputs, config.analyst)),
     ]
+
+
+def _policy_checks(config: ExperimentConfig) -> list[NamedCheck]:
+    start = config.start.checkpoint
+    if config.slime is None:
+        return [("checkpoint", lambda inputs: checks.checkpoint(inputs, start))]
+    from trainer.engines.slime.experiment_checks import slime_checks
+
+    return slime_checks(start, config.slime)
 
 
 def require_training(config: TrainConfig) -> Inputs:

@@ -37,6 +37,7 @@ from intraskill_web.monitoring.preflight.inputs import (
     target_of,
 )
 from intraskill_web.monitoring.preflight.items import Item, item_of
+from intraskill_web.monitoring.preflight.launches import launch_of
 from intraskill_web.monitoring.preflight.looks import alone, one_of_few
 from intraskill_web.monitoring.preflight.machine import machine_items
 from trainer.errors import InputError
@@ -162,7 +163,11 @@ def look(experiment: Experiment, number: int, config: dict[str, Any] | None = No
     read = dict(read)
     read["start"] = {"skillbank": str(bank), "checkpoint": str(checkpoint)}
     try:
+        if read.get("slime"):
+            read["slime"] = {**read["slime"], "launch": str(launch_of(experiment, number, read))}
         write_text(file, yaml.safe_dump(read, sort_keys=False, allow_unicode=True))
+    except InputError as error:  # of the launch file
+        return _keep(target_of(experiment, number), key, [_unreadable(str(error))], 0.0)
     except OSError as error:  # of this run alone, so no report that others with equal inputs read
         raise InputError(
             f"cannot be written: {error.strerror}", file=file, remedy="Make its folder writable"
@@ -170,12 +175,6 @@ def look(experiment: Experiment, number: int, config: dict[str, Any] | None = No
     items, seconds = _findings(file)
     own = [_relative(item, experiment.folder) for item in items]
     return _keep(target_of(experiment, number), key, own, seconds)
-
-
-def launch_files() -> list[Path]:
-    """Launch files of the slime engine that this installation knows."""
-    folder = Path(settings.INTRASKILL_LAUNCH_FOLDER)
-    return [file for file in sorted(folder.glob("*.yaml")) if _engine(file) == SLIME]
 
 
 def look_at_launch(file: Path) -> Preflight:
@@ -256,11 +255,3 @@ def _keep(target: str, key: str, items: Sequence[Item], seconds: float) -> Prefl
         },
     )
     return report
-
-
-def _engine(file: Path) -> str:
-    try:
-        value = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return ""
-    return str(value.get("engine", "")) if isinstance(value, dict) else ""

@@ -17,7 +17,7 @@ from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.monitoring.models import Preflight
-from intraskill_web.monitoring.preflight import inputs, run
+from intraskill_web.monitoring.preflight import inputs, launches, run
 from intraskill_web.monitoring.preflight.items import Item, item_of
 
 
@@ -55,7 +55,7 @@ def check_experiment(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def of_launch(request: HttpRequest, file: str = "") -> HttpResponse:
     """The slime engine's checklist of one launch file; the newest report of each in the list."""
-    files = {path.name: path for path in run.launch_files()}
+    files = {path.name: path for path in launches.launch_files()}
     name = file or next(iter(files), "")
     if name and name not in files:
         raise Http404(name)
@@ -75,7 +75,7 @@ def of_launch(request: HttpRequest, file: str = "") -> HttpResponse:
 @permission_required(OPERATE, raise_exception=True)
 def check_launch(request: HttpRequest, file: str) -> HttpResponse:
     """Run the checks of a launch file that the list knows."""
-    path = {path.name: path for path in run.launch_files()}.get(file)
+    path = {path.name: path for path in launches.launch_files()}.get(file)
     if path is None:
         raise Http404(file)
     run.kick(f"{run.SLIME}/{file}", lambda: run.look_at_launch(path))

@@ -25,14 +25,18 @@ from trainer.files import read_jsonl, write_jsonl
 from trainer.grpo.publish import APPENDED, RoundFolder
 from trainer.grpo.step import StepResult
 from trainer.grpo.triage import Classification, triage_record
+from trainer.progress import Progress
 from trainer.sinks.base import MetricPoint
 
 logger = logging.getLogger(__name__)
 RETRY_FILE = "full-skill-retry.json"
+PROGRESS = "progress.json"
 
 
 def round_folder(settings: HookSettings, round_id: str) -> Path:
     """Where a round's training is recorded."""
+    if settings.round_dir is not None:
+        return settings.resolve(settings.round_dir)
     return settings.resolve(settings.training_output_dir) / safe_name(round_id)
 
 
@@ -95,19 +99,35 @@ class Publisher:
         self._writer: ThreadPoolExecutor | None = None
         self._last: Future[None] | None = None
         self._begun: set[Path] = set()
+        self._progress: Progress | None = None
 
-    def publish(self, folder: Path, step: int, result: StepResult, point: MetricPoint) -> None:
-        """Hand a step over. Raises what the step before failed with, if it did."""
+    def publish(
+        self, folder: Path, step: int, result: StepResult, point: MetricPoint, *, of: int | None
+    ) -> None:
+        """Hand a step over. Raises what the step before failed with, if it did.
+
+        ``of`` is the number of the round's steps; where it is known, progress is told too.
+        """
         self.wait()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="publish")
-        self._last = self._writer.submit(self._publish, folder, step, result, point)
+        self._last = self._writer.submit(self._publish, folder, step, result, point, of)
 
-    def _publish(self, folder: Path, step: int, result: StepResult, point: MetricPoint) -> None:
+    def _publish(
+        self, folder: Path, step: int, result: StepResult, point: MetricPoint, of: int | None
+    ) -> None:
         if folder not in self._begun:
             forget_steps_from(folder, step)
             self._begun.add(folder)
         RoundFolder(folder).publish(step, result, updates=[], metrics=point)
+        if of is not None:
+            self._tell(folder, of)
+
+    def _tell(self, folder: Path, total: int) -> None:
+        done = sum(1 for _ in read_jsonl(folder / "metrics.jsonl"))
+        if self._progress is None or self._progress.path != folder / PROGRESS:
+            self._progress = Progress(folder / PROGRESS, unit="step", total=total, done=done - 1)
+        self._progress.update(done)
 
     def wait(self) -> None:
         """Wait for the step handed over last; raises what it failed with."""

@@ -169,7 +169,8 @@ def _round(config: SlimeConfig, environ: Mapping[str, str]) -> Iterator[Check]:
         )
         return
     needed = loop.resume_round * loop.steps_per_round
-    reached = saved if saved is not None else 0
+    # a round may save beside the state that it goes on from
+    reached = (latest_iteration(config.checkpoints.load) if saved is None else saved) or 0
     # A run that began at step 0 ends its rounds one iteration earlier than a converted one.
     yield require(
         "round.resume_point",

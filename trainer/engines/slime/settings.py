@@ -81,6 +81,12 @@ class HookSettings(Config):
         1.0, gt=0, le=1, description="share of the window that may be lost; 1 counts only runs"
     )
     record_tokens: StrictBool = Field(False, description="write token ids into traces")
+    round_dir: Path | None = Field(
+        None, description="exact folder of the round; null: <training_output_dir>/<round>"
+    )
+    round_steps: StrictInt | None = Field(
+        None, ge=1, description="steps of the round, for its progress file; null: none is written"
+    )
 
     @model_validator(mode="after")
     def _contiguous_prompts_are_built_here(self) -> HookSettings:

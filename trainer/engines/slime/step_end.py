@@ -56,7 +56,13 @@ def end_step(
         **engine_metrics(reached, len(finished) - len(reached), cut_off, samples),
     }
     point = MetricPoint(rollout_id, result.metrics, {"rollout": round(seconds, 4)})
-    state.publisher.publish(round_folder(settings, curriculum.round_id), rollout_id, result, point)
+    state.publisher.publish(
+        round_folder(settings, curriculum.round_id),
+        rollout_id,
+        result,
+        point,
+        of=settings.round_steps,
+    )
     state.step = rollout_id + 1
     return result.metrics
 

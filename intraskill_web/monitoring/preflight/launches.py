@@ -1,0 +1,46 @@
+"""Launch files of the slime engine: those of this installation, and that of a round to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.conf import settings
+
+from intraskill_web.experiments.models import Experiment
+from trainer.config import ExperimentConfig
+from trainer.config_files import is_launch, parse_config, read_yaml
+from trainer.engines.slime.experiment import round_launch
+from trainer.errors import InputError
+from trainer.files import write_text
+
+
+def launch_files() -> list[Path]:
+    """Launch files of the slime engine that this installation knows."""
+    folder = Path(settings.INTRASKILL_LAUNCH_FOLDER)
+    return [file for file in sorted(folder.glob("*.yaml")) if _is_launch(file)]
+
+
+def _is_launch(file: Path) -> bool:
+    try:
+        return is_launch(read_yaml(file))
+    except InputError:
+        return False
+
+
+def launch_of(experiment: Experiment, number: int, read: dict[str, Any]) -> Path:
+    """The launch file that the round will have, but for hooks, which name what it freezes."""
+    start, before = experiment.folder / "start", experiment.folder / f"round-{number - 1:03d}"
+    launch = round_launch(
+        parse_config(read, ExperimentConfig, file=experiment.folder / "experiment.json"),
+        start / "launch.yaml",
+        number=number,
+        rounds=max(experiment.rounds_planned, number + 1),
+        out=experiment.folder / f"round-{number:03d}" / "train",
+        before=before / "train" if number else None,
+        hooks=start / "hooks.yaml",
+    )
+    file = experiment.folder / "preflight" / f"round-{number:03d}-launch.yaml"
+    write_text(file, yaml.safe_dump(launch.model_dump(mode="json"), sort_keys=False))
+    return file

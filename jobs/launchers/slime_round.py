@@ -1,0 +1,79 @@
+"""``python -m jobs.launchers.slime_round --checkpoint FOLDER --state FILE LAUNCH``: train a round.
+
+The slime job of a round's launch file, followed to its end as ``ray_job slime`` does; then the
+export becomes the round's checkpoint. A round whose last step is saved is not trained again, so a
+crash at any instant ends in the same checkpoint. The launch file was frozen with the round:
+variables of the environment override nothing but what is a fact of the host. Exit codes: those of
+the job; 2 for a refused launch, 70 when the job left no whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jobs.launchers import ADDRESS, LOCAL
+from jobs.launchers.ray_job import job_of, ready_plan
+from jobs.launchers.ray_jobs import JobServerGone
+from jobs.launchers.ray_run import EXIT_LOST, RayRun
+from trainer.engines.slime.checkpoints import round_is_trained
+from trainer.engines.slime.experiment import round_checkpoint
+from trainer.engines.slime.variables import load_slime_config, variables
+from trainer.errors import IncompleteError, InputError
+
+EXIT_BAD_INPUT = 2
+OF_THE_HOST = {"RAY_ADDRESS", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES", "SYS_CACHE_ROOT"}
+
+
+def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` without variables that would change a frozen launch."""
+    frozen = {item.name for item in variables()} - OF_THE_HOST
+    kept = {name: value for name, value in environ.items() if name not in frozen}
+    address = environ.get(ADDRESS, "")
+    if address and address != LOCAL:
+        kept["RAY_ADDRESS"] = address
+    return kept
+
+
+def train(launch: Path, checkpoint: Path, state: Path, environ: Mapping[str, str]) -> int:
+    """Train the round unless it is trained, and publish its checkpoint; returns the exit code.
+
+    Raises InputError for a launch that is refused, IncompleteError when no checkpoint came of it.
+    """
+    own = host_environment(environ)
+    config, _used = load_slime_config(launch, own)
+    if not round_is_trained(config, config.loop.resume_round):
+        plan = ready_plan(launch, own)
+        code = RayRun(job_of(plan), state).run()
+        if code:
+            return code
+    record = round_checkpoint(checkpoint, config)
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse and train."""
+    parser = argparse.ArgumentParser(
+        prog="python -m jobs.launchers.slime_round", description=__doc__
+    )
+    parser.add_argument("--checkpoint", type=Path, required=True, help="folder of its record")
+    parser.add_argument("--state", type=Path, required=True, help="file that remembers the job")
+    parser.add_argument("launch", type=Path)
+    args = parser.parse_args(argv)
+    try:
+        return train(args.launch, args.checkpoint, args.state, os.environ)
+    except (InputError, JobServerGone) as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_BAD_INPUT
+    except IncompleteError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_LOST
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

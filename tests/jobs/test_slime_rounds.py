@@ -1,0 +1,236 @@
+"""Rounds on slime by the same stages, pages and buttons as embedded ones; Ray and Megatron are not
+there, everything else is real: hooks, files, server processes, evaluations, gate."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+
+from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments.making import create_experiment
+from intraskill_web.experiments.models import Attempt, Experiment
+from intraskill_web.experiments.services import start_round
+from intraskill_web.monitoring.models import MetricPoint, Preflight
+from intraskill_web.monitoring.preflight.run import require_ready
+from jobs.launchers import slime_round
+from jobs.launchers.slime_round import host_environment
+from jobs.layout import RoundPlan, write_config
+from jobs.plans import plan_of
+from jobs.runner import run_attempt
+from jobs.stages import slime_train
+from jobs.transitions import State
+from tests.ports import free_port
+from tests.trainer.engines_slime.launch_files import make_launch
+from trainer.config import ExperimentConfig
+from trainer.config_files import load_config, parse_config, read_yaml
+from trainer.engines.slime.config import SlimeConfig
+from trainer.errors import InputError
+from trainer.files import read_json, write_bytes, write_json, write_text
+
+ROOT = Path(__file__).resolve().parents[2]
+Jobs = list[tuple[int, str]]
+pytestmark = pytest.mark.once  # what differs between databases other tests ask
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    """An experiment's file: two rounds of two steps, a launch beside it."""
+    launch = make_launch(
+        tmp_path / "host",
+        cluster={"address": "http://head:8265"},
+        batch={
+            "rollout_batch_size": 1, "over_sampling_batch_size": 2, "n_samples_per_prompt": 2,
+            "global_batch_size": 2,
+        },
+        loop={"steps_per_round": 2},
+        wandb={"use": False},
+    )  # fmt: skip
+    hooks = launch.with_name("hooks.yaml")
+    in_process = {"shopsim_environment": "in_process", "shopsim_world_profile": "standard"}
+    hooks.write_text(yaml.safe_dump({**read_yaml(hooks), **in_process}))
+    write_bytes(tmp_path / "host" / "hf" / "model.safetensors", b"start")
+    python = tmp_path / "python-with-sglang"
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tests.jobs.fake_shopper "$@"\n'
+    )
+    python.chmod(0o755)
+    return {
+        "name": "large",
+        "engine": "slime",
+        "rounds": 2,
+        "world": {"profile": "standard"},
+        "start": {"skillbank": "host/bank.json", "checkpoint": "host/hf"},
+        "slime": {
+            "launch": "host/launch.yaml",
+            "serving": {"served_name": "toy", "port": free_port(), "python": str(python)},
+        },
+        "evaluation": {"bare_tasks": 4, "full_tasks": 4, "test_tasks": 2},
+        "gate": {"profile": "published", "min_coverage": 0.5},
+    }
+
+
+def made(document: dict[str, Any], folder: Path) -> Experiment:
+    return create_experiment(parse_config(document, ExperimentConfig, file=folder / "large.yaml"))
+
+
+@pytest.fixture
+def experiment(
+    transactional_db: None, home: Path, document: dict[str, Any], tmp_path: Path
+) -> Experiment:
+    return made(document, tmp_path)
+
+
+def test_two_rounds_train_are_analysed_validated_and_gated(
+    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch, viewer_client: Client
+) -> None:
+    monkeypatch.setattr(slime_train, "PROGRAM", ("-m", "tests.jobs.fake_slime_round"))
+    start_round(experiment)
+    for job in handed_in:  # grows while it is walked
+        state = run_attempt(*job)
+        attempt = attempt_of(job)
+        assert state == State.SUCCEEDED, (attempt.stage.kind, attempt.error, log_of(attempt))
+    assert len(handed_in) == 2 * 6
+    rounds = list(experiment.rounds.order_by("number"))
+    first, second = (plan_of(round_) for round_ in rounds)
+
+    steps = MetricPoint.objects.filter(name="rollout/shopsim/success_rate")
+    assert list(steps.order_by("step").values_list("step", flat=True)) == [1, 2, 3, 4]
+    stage = rounds[0].stages.get(kind="train")
+    assert (stage.done, stage.total, stage.unit) == (2, 2, "step")
+    assert stage.outcome["checkpoint_id"].startswith("export-")
+    played = Episode.objects.filter(round=rounds[0])
+    assert played.filter(purpose="train").count() == 2 * 2 * 2
+    assert played.filter(purpose="retry").exists()
+
+    record = read_json(first.checkpoint / "checkpoint.json")
+    assert (record["step"], record["rollout_id"], record["first_step"]) == (2, 2, 1)
+    weights = (first.checkpoint / "export" / "model.safetensors").read_bytes()
+    assert weights == b"0 then 2", "from the converted start"
+    assert (second.checkpoint / "export" / "model.safetensors").read_bytes() == b"2 then 4"
+
+    scores = {(s.step, s.arm): s.success for s in experiment.scores.filter(split="val")}
+    assert scores == {
+        (step, arm): float(arm == "full") for step in (0, 2, 4) for arm in ("bare", "full")
+    }, "chunk-a tells the served model to shop well"
+    served = Episode.objects.exclude(purpose__in=("train", "retry"))
+    checkpoints = set(served.values_list("checkpoint", flat=True))
+    assert record["checkpoint_id"] in checkpoints and len(checkpoints) == 3
+    chunk = rounds[0].gate_runs.get().contributions.get(logical_chunk_id="chunk-a")
+    assert chunk.coefficient > 0.3 and chunk.status == "selected"
+    assert not list(first.folder.glob("serving/*/server.json")), "no server is left"
+
+    for page in ("", "rounds/0/", "rounds/1/", "rounds/0/gate/", "next/", "preflight/"):
+        answer = viewer_client.get(f"/experiments/large/{page}")
+        assert answer.status_code in (200, 403), page  # a viewer plans no round
+
+
+def attempt_of(job: tuple[int, str]) -> Attempt:
+    return Attempt.objects.select_related("stage").get(pk=job[0])
+
+
+def log_of(attempt: Attempt) -> str:
+    return attempt.log_file.read_text()[-2000:] if attempt.log_file.exists() else ""
+
+
+def test_the_launch_file_says_steps_groups_optimiser_and_sampling(experiment: Experiment) -> None:
+    frozen = ExperimentConfig.model_validate(experiment.config)
+    groups = frozen.train.rollout
+    assert (frozen.train.steps, groups.groups_kept, groups.groups_per_wave) == (2, 1, 2)
+    assert (frozen.temperature, frozen.max_new_tokens) == (0.6, 4096)
+    assert frozen.train.optimiser.learning_rate == 1e-6
+    launch = load_config(experiment.folder / "start" / "launch.yaml", SlimeConfig)
+    assert launch.paths.hooks == experiment.folder / "start" / "hooks.yaml"
+    assert launch.paths.slime.is_absolute() and launch.paths.slime.is_dir()
+
+
+def test_a_round_that_was_changed_trains_as_it_says(experiment: Experiment) -> None:
+    config = ExperimentConfig.model_validate(experiment.config)
+    optimiser = config.train.optimiser.model_copy(update={"learning_rate": 3e-6})
+    train = config.train.model_copy(update={"optimiser": optimiser, "steps": 5})
+    changed = config.model_copy(update={"train": train, "temperature": 0.8})
+    plan = RoundPlan(changed, experiment.folder, 0, 2)
+    (command,) = slime_train.commands(plan)
+    launch = command.parts[0].config
+    assert isinstance(launch, SlimeConfig)
+    assert (launch.optimiser.lr, launch.sampling.temperature) == (3e-6, 0.8)
+    assert (launch.batch.num_rollout, launch.batch.global_batch_size) == (6, 2)
+    assert launch.checkpoints.save == plan.folder / "train" / "megatron"
+
+
+def test_a_host_changes_nothing_of_a_frozen_launch_but_where_it_runs() -> None:
+    environ = {
+        "TRAIN_SAVE": "/elsewhere", "NUM_ROLLOUT": "9", "CUDA_VISIBLE_DEVICES": "4,5",
+        "WANDB_API_KEY": "secret", "INTRASKILL_RAY_ADDRESS": "http://head:8265",
+    }  # fmt: skip
+    assert host_environment(environ) == {
+        "CUDA_VISIBLE_DEVICES": "4,5",
+        "WANDB_API_KEY": "secret",
+        "INTRASKILL_RAY_ADDRESS": "http://head:8265",
+        "RAY_ADDRESS": "http://head:8265",
+    }
+    assert "RAY_ADDRESS" not in host_environment({"INTRASKILL_RAY_ADDRESS": "local"})
+
+
+def test_a_round_whose_last_step_is_saved_is_not_trained_again(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = RoundPlan(ExperimentConfig.model_validate(experiment.config), experiment.folder, 0, 2)
+    slime_train.prepare(plan)
+    (command,) = slime_train.commands(plan)
+    file = plan.config_file("train", "train")
+    write_config(file, command.parts[0].config)
+    state = plan.folder / "train" / "megatron"
+    write_text(state / "latest_checkpointed_iteration.txt", "2")
+    export = plan.folder / "train" / "hf" / "step-2"
+    write_json(export / "config.json", {})
+
+    def train(*_: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(slime_round, "RayRun", train)
+    arguments = [*command.arguments, str(file)]
+    assert slime_round.main(arguments) == 70, "the weights were not all written"
+    write_bytes(export / "model.safetensors", b"weights")
+    assert slime_round.main(arguments) == 0
+    assert read_json(plan.checkpoint / "checkpoint.json")["rollout_id"] == 2
+    assert (plan.checkpoint / "export").resolve() == export.resolve()
+
+
+def test_the_preflight_looks_at_model_and_launch(
+    experiment: Experiment, settings: Any, tmp_path: Path
+) -> None:
+    settings.INTRASKILL_PREFLIGHT = True
+    require_ready(experiment)
+    names = {check["name"] for check in Preflight.objects.get().checks}
+    assert {"checkpoint", "files.slime_train", "round.fresh", "slots.budget"} <= names
+    (tmp_path / "host" / "hf" / "model.safetensors").unlink()
+    shutil.rmtree(tmp_path / "host" / "Megatron-LM")
+    Preflight.objects.all().delete()
+    with pytest.raises(InputError, match="no Hugging Face checkpoint") as refused:
+        require_ready(experiment)
+    assert "1 more" in str(refused.value)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"slime": None}, "slime must be set exactly when the engine is 'slime'"),
+        ({"engine": "local"}, "slime must be set exactly when the engine is 'slime'"),
+        ({"analyst": {"kind": "rule_based", "watch": True}}, "analyst.watch works beside"),
+        ({"start": {"skillbank": "host/bank.json", "checkpoint": "host"}}, "no Hugging Face check"),
+    ],
+)
+def test_what_cannot_run_is_refused_when_it_is_made(
+    document: dict[str, Any], tmp_path: Path, home: Path, changes: Any, words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        made({**document, **changes}, tmp_path)
+    assert not Experiment.objects.exists()
+    assert not (home / "runs" / "large").exists()

@@ -1,0 +1,223 @@
+"""From an experiment's settings to the launch of one of its rounds, and to the checkpoint after it.
+
+An experiment freezes its launch file and hooks; its own settings say the steps, groups, optimiser
+and sampling of a round. A round keeps Megatron's state and its exports in its training folder and
+goes on from the state of the round before, so it can be trained again with other settings; slime
+counts steps over the whole experiment (training.md §6.4).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.config import ExperimentConfig, OptimiserConfig, RolloutConfig, TrainSettings
+from trainer.config_files import load_config, parse_config, read_yaml
+from trainer.engines.slime.checkpoints import (
+    export_folder,
+    first_step,
+    latest_iteration,
+    mark_export,
+    verify_saved,
+)
+from trainer.engines.slime.config import SlimeConfig
+from trainer.engines.slime.settings import PREFIX, HookSettings, read_hook_settings
+from trainer.errors import InputError
+from trainer.files import read_json, write_json
+
+EXPORT = "export"  # the link in a checkpoint's folder to the exported weights
+RECORD = "checkpoint.json"
+STATE = "megatron"  # the folder of Megatron's state, which the next round goes on from
+
+
+def read_launch(path: Path) -> tuple[SlimeConfig, HookSettings]:
+    """A launch file and its hooks, without the environment. Raises InputError."""
+    launch = load_config(path, SlimeConfig)
+    return launch, read_hook_settings(launch.paths.hooks)
+
+
+def filled_from_launch(config: ExperimentConfig, path: Path) -> ExperimentConfig:
+    """The experiment with what its launch file says of steps, groups, optimiser and sampling."""
+    launch, hooks = read_launch(path)
+    batch, adam = launch.batch, launch.optimiser
+    train = TrainSettings(
+        steps=launch.loop.steps_per_round,
+        rollout=RolloutConfig(
+            groups_per_wave=batch.wave,
+            groups_kept=batch.rollout_batch_size,
+            episodes_per_group=batch.n_samples_per_prompt,
+            max_turns=hooks.max_steps,
+            full_skill_retry=hooks.full_skill_retry,
+            max_consecutive_failed_groups=hooks.max_consecutive_failed_groups,
+        ),
+        optimiser=OptimiserConfig(
+            learning_rate=adam.lr,
+            updates_per_step=batch.episodes_kept // batch.episodes_per_update,
+            std_normalisation=True,  # slime's, unless its flag says otherwise
+            clip_low=launch.algorithm.eps_clip,
+            clip_high=launch.algorithm.eps_clip_high,
+            betas=(adam.adam_beta1, adam.adam_beta2),
+            weight_decay=adam.weight_decay,
+            warmup_updates=0,
+        ),
+    )
+    return config.model_copy(
+        update={
+            "train": train,
+            "temperature": launch.sampling.temperature,
+            "max_new_tokens": launch.tokens.rollout_max_response_len,
+        }
+    )
+
+
+def frozen_launch(path: Path, hooks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The documents of launch and hooks with absolute paths; ``hooks`` is where theirs will lie."""
+    launch, _hooks = read_launch(path)
+    paths = launch.paths.model_copy(update={"custom_config": hooks})
+    frozen = launch.model_copy(update={"paths": paths})
+    return frozen.model_dump(mode="json"), read_yaml(launch.paths.hooks)
+
+
+def round_launch(
+    config: ExperimentConfig,
+    launch: Path,
+    *,
+    number: int,
+    rounds: int,
+    out: Path,
+    before: Path | None,
+    hooks: Path,
+) -> SlimeConfig:
+    """The launch of round ``number`` (from 0) of ``rounds``, which trains in ``out``.
+
+    ``launch`` is the frozen file, ``before`` the training folder of the round before and ``hooks``
+    the round's own. Raises InputError when a file is damaged or missing.
+    """
+    base = load_config(launch, SlimeConfig)
+    train, groups = config.train, config.train.rollout
+    save = out / STATE
+    begins = base.checkpoints.load if before is None else before / STATE
+    kept = groups.groups_kept * groups.episodes_per_group
+    first = first_step(base) if before is None else read_json(_record_of(before))["first_step"]
+    changed = {
+        "round_id": f"round-{number:03d}",
+        "paths": {"custom_config": hooks},
+        "checkpoints": {
+            "save": save,
+            "save_hf": out / "hf" / "step-{rollout_id}",
+            "load": begins if latest_iteration(save) is None else save,
+        },
+        "batch": {
+            "rollout_batch_size": groups.groups_kept,
+            "n_samples_per_prompt": groups.episodes_per_group,
+            "over_sampling_batch_size": groups.groups_per_wave,
+            "global_batch_size": kept // train.optimiser.updates_per_step,
+            "num_rollout": first + (number + 1) * train.steps,
+        },
+        "sampling": {"temperature": config.temperature},
+        "tokens": {"rollout_max_response_len": config.max_new_tokens},
+        "algorithm": {
+            "eps_clip": train.optimiser.clip_low,
+            "eps_clip_high": train.optimiser.clip_high,
+        },
+        "optimiser": {
+            "lr": train.optimiser.learning_rate,
+            "weight_decay": train.optimiser.weight_decay,
+            "adam_beta1": train.optimiser.betas[0],
+            "adam_beta2": train.optimiser.betas[1],
+        },
+        "loop": {
+            "steps_per_round": train.steps,
+            "num_rounds": rounds,
+            "resume_round": number,
+            "first_step": first,
+        },
+    }
+    return parse_config(_laid_over(base.model_dump(), changed), SlimeConfig, file=launch)
+
+
+def round_hooks(
+    config: ExperimentConfig, hooks: Mapping[str, Any], *, bank: Path, curriculum: Path, out: Path
+) -> dict[str, Any]:
+    """The hooks of a round that records into ``out``."""
+    groups = config.train.rollout
+    own = {
+        "skillbank_path": str(bank),
+        "curriculum_path": str(curriculum),
+        "round_dir": str(out),
+        "round_steps": config.train.steps,
+        "full_skill_retry": groups.full_skill_retry,
+        "max_consecutive_failed_groups": groups.max_consecutive_failed_groups,
+    }
+    if groups.max_turns is not None:
+        own["max_steps"] = groups.max_turns
+    return {**hooks, **{f"{PREFIX}{name}": value for name, value in own.items()}}
+
+
+def start_checkpoint(folder: Path, model: Path) -> None:
+    """Make ``folder`` the checkpoint of a Hugging Face folder, which stays where it is.
+
+    Raises InputError when the folder holds no weights.
+    """
+    require_weights(model)
+    _record(folder, model, {"checkpoint_id": model.name, "step": 0})
+
+
+def require_weights(model: Path) -> None:
+    """Raise InputError unless a folder holds a Hugging Face checkpoint."""
+    if not (model / "config.json").is_file() or not any(model.glob("*.safetensors")):
+        raise InputError(
+            "no Hugging Face checkpoint: config.json or *.safetensors is missing",
+            file=model,
+            field="start.checkpoint",
+            remedy="Name the folder of the start model, as hf_checkpoint of the launch file does",
+        )
+
+
+def round_checkpoint(folder: Path, launch: SlimeConfig) -> dict[str, Any]:
+    """Make ``folder`` the checkpoint that a finished round saved; returns its record.
+
+    Raises IncompleteError when the round's last step or its export is missing.
+    """
+    saved = verify_saved(launch, launch.loop.resume_round)
+    export = export_folder(launch, saved)
+    weights = mark_export(export)
+    first = first_step(launch)
+    facts = {
+        "checkpoint_id": f"export-{weights[:12]}",
+        "weights_sha256": weights,
+        "step": saved + 1 - first,
+        "rollout_id": saved,
+        "first_step": first,
+    }
+    return _record(folder, export, facts)
+
+
+def _record(folder: Path, export: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / EXPORT
+    link.unlink(missing_ok=True)
+    link.symlink_to(_seen_from(folder, export), target_is_directory=True)
+    where = str(link.readlink())
+    record = {"format": "slime-export-v1", "engine": "slime", "export": where, **facts}
+    write_json(folder / RECORD, record)
+    return record
+
+
+def _record_of(out: Path) -> Path:
+    return out / "checkpoint" / RECORD
+
+
+def _seen_from(folder: Path, export: Path) -> Path:
+    """An export of the round by a relative way, so that a run folder can move."""
+    inside = export.resolve().is_relative_to(folder.resolve().parent)
+    return Path(os.path.relpath(export, folder)) if inside else export.resolve()
+
+
+def _laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        merged[key] = {**merged[key], **value} if isinstance(value, dict) else value
+    return merged
