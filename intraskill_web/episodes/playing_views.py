@@ -20,10 +20,10 @@ from intraskill_web.episodes.endings import Ending, ending
 from intraskill_web.episodes.following import Look, State, follow
 from intraskill_web.episodes.heard import Heard
 from intraskill_web.episodes.models import Episode, Replay
-from intraskill_web.episodes.traces import read_trace
+from intraskill_web.episodes.traces import shown_trace
 from intraskill_web.experiments.models import Round, Stage
 from jobs.transitions import ACTIVE
-from trainer.errors import InputError
+from trainer.rollout.private import public
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _look(round_: Round, folder: str, name: str, kind: str) -> Look:
     works = Stage.objects.filter(round=round_, kind=kind, state__in=ACTIVE).exists()
     if row is not None:
         row.experiment = round_.experiment
-        trace = told.trace if told else _trace(row)
+        trace = public(told.trace) if told else shown_trace(row, goal=False)[0]
         recorded = reverse("episodes:detail", args=[row.pk])
         return Look(row, trace, "recorded", recorded, _shown(row))
     if told is None:
@@ -102,7 +102,7 @@ def _look(round_: Round, folder: str, name: str, kind: str) -> Look:
         return Look(unknown, {}, "waiting" if works else "stopped", shown=_shown(unknown))
     state: State = "running" if told.running else "ended"
     shown = _shown(told.episode)
-    return Look(told.episode, told.trace, state if works else "stopped", shown=shown)
+    return Look(told.episode, public(told.trace), state if works else "stopped", shown=shown)
 
 
 def _shown(episode: Episode) -> dict[str, Any]:
@@ -114,17 +114,6 @@ def _shown(episode: Episode) -> dict[str, Any]:
         ],
         "why_stopped": _("The stage does not run. When it goes on, the episode is played again."),
     }
-
-
-def _trace(row: Episode) -> dict[str, Any]:
-    """The recorded trace without the private goal; nothing when it cannot be read."""
-    try:
-        trace = read_trace(row)
-    except InputError:
-        return {}
-    if isinstance(trace.get("final"), dict):
-        trace["final"].pop("goal", None)
-    return trace
 
 
 def _line(told: playing.Told) -> Line:

@@ -23,8 +23,8 @@ from intraskill_web.episodes.reading import reading
 from intraskill_web.episodes.replay_files import Played
 from intraskill_web.episodes.replay_outcomes import Distribution, original
 from intraskill_web.episodes.replay_words import bank_of, changes, checkpoint_word, original_word
-from intraskill_web.episodes.traces import read_trace
-from trainer.errors import InputError
+from intraskill_web.episodes.traces import shown_trace
+from trainer.rollout.private import public
 
 
 @require_safe
@@ -92,9 +92,7 @@ def _look(row: Replay, sample: int, told: Played | None, known: Played | None) -
         old = row.episode
         waiting = Episode(experiment=old.experiment, instruction=old.instruction)
         return Look(waiting, {}, "waiting" if row.active else "stopped", shown=shown)
-    trace = dict(one.trace)
-    if isinstance(trace.get("final"), dict):
-        trace["final"] = {k: v for k, v in trace["final"].items() if k != "goal"}
+    trace = public(one.trace)
     if known is not None:
         return Look(known.episode, trace, "recorded", _address(row, sample), shown)
     state: State = "running" if one.running else "ended"
@@ -104,13 +102,12 @@ def _look(row: Replay, sample: int, told: Played | None, known: Played | None) -
 def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> HttpResponse:
     """Its transcript; with ``?with=original`` beside the original's, from their divergence."""
     goal = may_see_goal(request.user)
-    if not goal and isinstance(known.trace.get("final"), dict):
-        known.trace["final"].pop("goal", None)
+    ours = known.trace if goal else public(known.trace)
     comparing = request.GET.get("with") == "original"
     query = "?with=original" if comparing else ""
     problem = _("Its files are gone; what came of it is kept.") if known.gone else ""
     turn = _number(request, "turn") or 1
-    context = reading(known.episode, known.trace, turn=turn, goal=goal) | _shown(row)
+    context = reading(known.episode, ours, turn=turn, goal=goal) | _shown(row)
     context |= {
         "section": "episodes",
         "original": row.episode,
@@ -123,30 +120,19 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
         "count": row.n,
     }
     if comparing:
-        trace, lost = _original(row.episode, goal=goal)
+        trace, lost = shown_trace(row.episode, goal=goal)
         context["problem"] = problem or lost
         context |= compare_page.build(
             row.episode,
             trace,
             known.episode,
-            known.trace,
+            ours,
             row=_number(request, "row"),
             names=(_("as it was"), _("replay")),
         )
     data = {"replay": row.pk, "sample": sample, "problem": problem} | _outcome(known.episode)
-    data["trace"] = known.trace
+    data["trace"] = ours
     return page(request, "episodes/replay_episode.html", context, lambda: data)
-
-
-def _original(episode: Episode, *, goal: bool) -> tuple[dict[str, Any], str]:
-    """The trace that was replayed, or why there is none."""
-    try:
-        trace = read_trace(episode)
-    except InputError as error:
-        return {}, str(error)
-    if not goal and isinstance(trace.get("final"), dict):
-        trace["final"].pop("goal", None)
-    return trace, ""
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -22,6 +22,7 @@ from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import parse
 from intraskill_web.experiments.models import Experiment
 from trainer.errors import InputError
+from trainer.rollout.private import public
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 DEEPEST = 254  # levels
@@ -34,6 +35,15 @@ def read_trace(episode: Episode | Listed) -> dict[str, Any]:
     except InputError as error:
         raise InputError(f"the trace {error.reason}", file=episode.path) from error
     return trace_of(episode, body)
+
+
+def shown_trace(episode: Episode | Listed, *, goal: bool) -> tuple[dict[str, Any], str]:
+    """The trace for a reader, or why there is none; without what is private unless ``goal``."""
+    try:
+        trace = read_trace(episode)
+    except InputError as error:
+        return {}, str(error)
+    return (trace if goal else public(trace)), ""
 
 
 def ready_trace(episode: Listed) -> orjson.Fragment | None:

@@ -19,15 +19,14 @@ from intraskill_web.episodes.counting import counted
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.list_data import episode_data
 from intraskill_web.episodes.list_page import EpisodeList, counts_context
-from intraskill_web.episodes.listed import Listed, listed
+from intraskill_web.episodes.listed import listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.neighbours import neighbours
 from intraskill_web.episodes.order import Order
 from intraskill_web.episodes.query import typed_filters
 from intraskill_web.episodes.rows import storable
 from intraskill_web.episodes.tokens import token_view
-from intraskill_web.episodes.traces import read_trace, ready_trace
-from trainer.errors import InputError
+from intraskill_web.episodes.traces import ready_trace, shown_trace
 
 
 @require_safe
@@ -63,7 +62,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if request.GET.get("format") == "json":
         return _data(request, pk, goal=goal)
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
-    trace, problem = _trace(episode, goal=goal)
+    trace, problem = shown_trace(episode, goal=goal)
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
     if not filter_.values:
         filter_ = EpisodeFilter(detail.own_list(episode))
@@ -73,7 +72,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     other = _other(request, episode, rest)
     if other is not None:
         row = _number(request, "row")
-        other_trace, _problem = _trace(other, goal=goal)
+        other_trace, _problem = shown_trace(other, goal=goal)
         context |= compare_page.build(episode, trace, other, other_trace, row=row)
     query = filter_.query() + (f"&sort={order}" if order.column else "")
     context |= {
@@ -94,7 +93,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
 def turn_text(request: HttpRequest, pk: int, turn: int) -> HttpResponse:
     """Everything that was said in a turn, whole, as plain text."""
     episode = get_object_or_404(Episode.objects.select_related("experiment"), pk=pk)
-    trace, problem = _trace(episode, goal=False)
+    trace, problem = shown_trace(episode, goal=False)
     said = [saying for saying in sayings(trace) if saying.turn == turn]
     if problem or not said:
         raise Http404
@@ -106,7 +105,7 @@ def turn_text(request: HttpRequest, pk: int, turn: int) -> HttpResponse:
 def episode_tokens(request: HttpRequest, pk: int) -> HttpResponse:
     """The exact tokens with their loss mask and log-probabilities."""
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
-    trace, problem = _trace(episode, goal=False)
+    trace, problem = shown_trace(episode, goal=False)
     view = token_view(trace, _number(request, "start") or 0)
     context = {"section": "episodes", "episode": episode, "problem": problem, "view": view}
     data = {"problem": problem, "tokens": trace.get("tokens")}
@@ -121,28 +120,16 @@ def _data(request: HttpRequest, pk: int, *, goal: bool) -> HttpResponse:
     trace: Any = ready_trace(row) if goal else None
     problem = ""
     if trace is None:
-        trace, problem = _trace(row, goal=goal)
+        trace, problem = shown_trace(row, goal=goal)
     (data,) = episode_data([row])
     data |= {"trace": trace, "problem": problem}
     if "with" in request.GET:
         episode = get_object_or_404(Episode.objects.select_related("experiment"), pk=pk)
         other = _other(request, episode, [])
         if other is not None:
-            ours = trace if isinstance(trace, dict) else _trace(row, goal=goal)[0]
-            data |= compare_page.data(ours, other, _trace(other, goal=goal)[0])
+            ours = trace if isinstance(trace, dict) else shown_trace(row, goal=goal)[0]
+            data |= compare_page.data(ours, other, shown_trace(other, goal=goal)[0])
     return json_response(data)
-
-
-def _trace(episode: Episode | Listed, *, goal: bool) -> tuple[dict[str, Any], str]:
-    """The trace, or why there is none; the private goal is left out unless ``goal``."""
-    try:
-        trace = read_trace(episode)
-    except InputError as error:
-        return {}, str(error)
-    final = trace.get("final")
-    if not goal and isinstance(final, dict):
-        final.pop("goal", None)
-    return trace, ""
 
 
 def _other(request: HttpRequest, episode: Episode, rest: list[Episode]) -> Episode | None:

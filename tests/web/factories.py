@@ -34,6 +34,7 @@ from intraskill_web.skills.models import (
 from tests.web.traces import ChunkLine, chunk_text, make_trace
 from trainer.canonical import fingerprint
 from trainer.files import write_bytes, write_text
+from trainer.shop.types import REWARD_PARTS
 
 PREFIX = "rollout/shopsim/"
 CHUNKS: list[ChunkLine] = [
@@ -459,7 +460,7 @@ def episode_row(
         instruction=trace["reset"]["task_instruction"],
         path=path,
         line=line,
-        **final["reward_detail"],
+        **{part: final["reward_detail"][part] for part in REWARD_PARTS},
         **fields,
     )
 

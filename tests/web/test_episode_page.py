@@ -109,10 +109,13 @@ def test_the_private_goal_is_for_those_who_may_see_it(
     assert "Bought and wanted" not in page(viewer_client, episode)
     data = viewer_client.get(f"/episodes/{episode.pk}/?format=json").json()
     assert "goal" not in data["trace"]["final"] and "purchase" in data["trace"]["final"]
+    detail = data["trace"]["final"]["reward_detail"]
+    assert detail["r_att"] == 1.0 and not {"price_upper", "target_asin_match"} & detail.keys()
     text = page(operator_client, episode)
     assert "Bought and wanted" in text and "≤ 27" in text
     seen = operator_client.get(f"/episodes/{episode.pk}/?format=json").json()
     assert seen["trace"]["final"]["goal"]["price_upper"] == 27
+    assert seen["trace"]["final"]["reward_detail"]["price_upper"] == 27
 
 
 def test_tokens_show_the_loss_mask(made: Made, viewer_client: Client) -> None:

@@ -105,6 +105,17 @@ def test_the_end_is_told_and_then_the_row_takes_over(round_: Round, viewer_clien
     assert (answer.status_code, answer["Location"]) == (302, f"/episodes/{row.pk}/")
 
 
+def test_nothing_private_is_told_while_it_is_played(round_: Round, viewer_client: Client) -> None:
+    told = lines(round_)
+    end = json.loads(told[-1])
+    detail = {"price_upper": 7, "r_att": 1.0}
+    end[2]["final"] |= {"goal": {"asin": "hunter2"}, "reward_detail": detail}
+    address = tell(round_, [*told[:-1], json.dumps(end).encode() + b"\n"])
+    data = viewer_client.get(address, {"format": "json"}).json()
+    assert data["trace"]["final"]["reward_detail"] == {"r_att": 1.0}
+    assert "hunter2" not in json.dumps(data)
+
+
 def test_an_episode_whose_engine_died_is_not_called_running(
     round_: Round, viewer_client: Client
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_private_goal_is_in_no_poll(replay: Replay, viewer_client: Client) -
     publish(replay)
     line = json.loads((replay.folder / "run" / "traces.jsonl").read_bytes())
     line["final"]["goal"] = {"wish": "hunter2"}
+    line["final"]["reward_detail"]["price_upper"] = "hunter2"
     (replay.folder / "run" / "traces.jsonl").write_text(json.dumps(line))
     for part in ("?part=live&from=0", "?part=live&from=0&format=json", "?format=json", ""):
         assert "hunter2" not in viewer_client.get(page + part).content.decode()

@@ -132,7 +132,15 @@ def _final(success: bool) -> dict[str, Any]:
     return {
         "done": True,
         "reward": won,
-        "reward_detail": {**parts, "r_price": won, "r_strict": won, "r_success": won},
+        "reward_detail": {
+            **parts,
+            "r_price": won,
+            "r_strict": won,
+            "r_success": won,
+            "reward_version": "v",
+            "price_upper": 27,
+            "target_asin_match": True,
+        },
         "purchase": {"asin": "100000000001", "price": 25.0 if success else 31.0},
         "goal": {"asin": "100000000001", "price_upper": 27},
         "termination_reason": "purchase",

@@ -23,6 +23,7 @@ from trainer.canonical import utc_now
 from trainer.rollout import traces
 from trainer.rollout.conversation import ConversationBuilder, Tools, shown_instruction
 from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord, ToolCall
+from trainer.rollout.private import public_answer
 from trainer.rollout.records import (
     call_record,
     failure_record,
@@ -192,11 +193,10 @@ class Episode:
         return self._final.observation.text if self._final else self._text
 
     def ending(self) -> dict[str, Any] | None:
-        """What the end added to the trace, without the private goal; None before it."""
+        """What the end added to the trace, without what is private; None before it."""
         if self._ended_at is None:
             return None
-        final = final_record(self._final) if self._final else None
-        return self._tail(final and {key: final[key] for key in final if key != "goal"})
+        return self._tail(public_answer(final_record(self._final)) if self._final else None)
 
     def _tail(self, final: dict[str, Any] | None) -> dict[str, Any]:
         return {
