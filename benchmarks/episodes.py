@@ -53,6 +53,7 @@ class Bench:
         self.folder, self.database, self.peers_python = folder, database, peers_python
         self.figures: dict[str, Figure] = {}
         self.loaded = 0
+        self.turns, self.ingest_s = 0, 0.0  # of all sizes
 
     def prepare(self) -> None:
         """The home and database in the folder, made where there is none."""
@@ -93,6 +94,8 @@ class Bench:
         self.note(f"ingest_turns_per_cpu_s_{size}", figure(report.turns / used, "turns/CPU s"))
         self.say(f"{report.episodes:,} episodes, {report.turns:,} turns: {pace:,.0f} turns/s")
         self.note(f"ingest_turns_per_s_{size}", figure(pace, "turns/s"))
+        self.turns, self.ingest_s = self.turns + report.turns, self.ingest_s + report.seconds
+        self.note("ingest_turns_per_s", figure(self.turns / self.ingest_s, "turns/s, all sizes"))
         again = time.monotonic()
         assert ingest(parts, self.experiment).episodes == 0
         self.note(f"ingest_again_s_{size}", figure(time.monotonic() - again, "s"))
