@@ -117,3 +117,9 @@ def admin_client(admin: User) -> Client:
     client = Client()
     client.force_login(admin)
     return client
+
+
+@pytest.fixture
+def without_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a preflight starts no process, which would outlive the test's database."""
+    monkeypatch.setattr("intraskill_web.monitoring.preflight.run.kick", lambda name, action: None)

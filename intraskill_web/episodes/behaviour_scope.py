@@ -6,7 +6,9 @@ pooled unless that is asked for, and then the page says so.
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -27,11 +29,11 @@ def scope(request: HttpRequest) -> EpisodeFilter:
     if filter_.values or "by" in request.GET:
         return filter_
     scored = Episode.objects.filter(scored=True, experiment=OuterRef("pk"))
-    newest = Experiment.objects.filter(Exists(scored)).order_by("-id").first()
+    newest = _with_played(Experiment.objects.filter(Exists(scored)).order_by("-id"))
     if newest is None:
         return filter_
-    purpose = next((p for p in (*FIRST, *PURPOSES) if _has(newest, p)), "")
-    return EpisodeFilter({"experiment": newest.name, "purpose": purpose})
+    purpose = next((p for p in (*FIRST, *PURPOSES) if newest[p]), "")
+    return EpisodeFilter({"experiment": newest["name"], "purpose": purpose})
 
 
 def experiments(chosen: str) -> Choices:
@@ -42,11 +44,11 @@ def experiments(chosen: str) -> Choices:
 
 def purposes(filter_: EpisodeFilter) -> Choices:
     """The purposes for which the chosen experiment played; all where none is chosen."""
-    chosen = Experiment.objects.filter(name=filter_.values.get("experiment", "")).first()
+    chosen = _with_played(Experiment.objects.filter(name=filter_.values.get("experiment", "")))
     return [
         (key, str(word))
         for key, word in PURPOSES.items()
-        if chosen is None or key == filter_.values.get("purpose") or _has(chosen, key)
+        if chosen is None or key == filter_.values.get("purpose") or chosen[key]
     ]
 
 
@@ -64,5 +66,11 @@ def pooled(filter_: EpisodeFilter, by: str) -> str:
     return ""
 
 
-def _has(experiment: Experiment, purpose: str) -> bool:
-    return Episode.objects.filter(experiment=experiment, purpose=purpose, scored=True).exists()
+def _with_played(experiments_: QuerySet[Experiment]) -> dict[str, Any] | None:
+    """The first one's name, and for each purpose whether it has a scored episode of it: one query
+    that reads one entry of the index a purpose, however many episodes there are.
+    """
+    scored = Episode.objects.filter(experiment=OuterRef("pk"), scored=True)
+    played = {key: Exists(scored.filter(purpose=key)) for key in PURPOSES}
+    first: dict[str, Any] | None = experiments_.annotate(**played).values("name", *played).first()
+    return first

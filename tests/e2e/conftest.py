@@ -151,12 +151,6 @@ def visit(browser: Browser, live_server: Any, operator: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def without_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening a preflight starts no process, which would outlive the test's database."""
-    monkeypatch.setattr("intraskill_web.monitoring.preflight.run.kick", lambda name, action: None)
-
-
-@pytest.fixture
 def axe() -> str:
     """The text of axe-core; the tests are skipped, visibly, without the package."""
     package = pytest.importorskip(
