@@ -33,6 +33,18 @@ def choice(query: Mapping[str, str], name: str, allowed: Iterable[str], default:
     return value
 
 
+def whole(query: Mapping[str, str], name: str, default: int = 0) -> int:
+    """The value of a parameter that is a whole number. Raises ParameterError."""
+    value = query.get(name, "")
+    if not value:
+        return default
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise ParameterError(
+            _("%(value)s is not a whole number") % {"value": value[:80]}, field=name
+        )
+    return int(value)
+
+
 def not_one_of(value: str, known: Iterable[str]) -> str:
     """What an unknown value is told, with the values there are."""
     names = list(known)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -75,6 +75,13 @@ def json_response(data: Mapping[str, Any], *, status: int = 200) -> HttpResponse
 def error_response(error: str, status: int) -> HttpResponse:
     """A refusal as data, the same for every address."""
     return json_response({"ok": False, "error": error}, status=status)
+
+
+def refused(request: HttpRequest, errors: Sequence[str]) -> HttpResponse:
+    """Status 400 where a file was asked for, in the words of the errors: as data or as text."""
+    if request.GET.get("format") == "json":
+        return error_response("; ".join(errors), 400)
+    return HttpResponse("\n".join(errors), status=400, content_type="text/plain; charset=utf-8")
 
 
 def csv_response(table: Table) -> HttpResponse:

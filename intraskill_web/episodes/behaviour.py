@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core.definitions import definitions
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.core.twin import page
+from intraskill_web.core.twin import page, refused
 from intraskill_web.episodes.behaviour_scope import experiments, pooled, purposes, scope
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
 from intraskill_web.episodes.filters import EpisodeFilter
@@ -69,6 +69,8 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     rows, slow = _rows(filter_, column, metric)
     if not rows:
         filter_.refuse_unknown()
+    if filter_.errors and request.GET.get("format") == "csv":
+        return refused(request, filter_.errors)
     found, shared = cohorts((str(name), task, value) for name, task, value in rows)
     if by in ("round", "step"):
         found.sort(key=lambda c: (not c.name.isdecimal(), int(c.name) if c.name.isdecimal() else 0))
@@ -111,10 +113,10 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     table = _table([_flat(item.cohort) for item in shown])
     data = {"filter": dict(filter_.values), "metric": metric, "by": by, "n": len(rows),
             "shared_tasks": shared, "cohorts": table.data(), **filter_.refusal()}  # fmt: skip
-    refused = filter_.errors and request.GET.get("format") == "json"
+    failed = filter_.errors and request.GET.get("format") == "json"
     return page(
         request, "episodes/behaviour.html", context, lambda: data,
-        table=table, status=400 if refused else 200,
+        table=table, status=400 if failed else 200,
     )  # fmt: skip
 
 

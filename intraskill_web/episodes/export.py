@@ -15,11 +15,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponseBadRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
-from intraskill_web.core.twin import Encoder, safe_cell
+from intraskill_web.core.twin import Encoder, refused, safe_cell
 from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.glance import Glance
@@ -45,8 +45,9 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
         raise Http404
     filter_, order = EpisodeFilter.of(request.GET), Order.of(request.GET.get("sort", ""))
     filter_.refuse_unknown()
+    filter_.errors.extend(Order.problems(request.GET.get("sort", "")))
     if filter_.errors:
-        return HttpResponseBadRequest("\n".join(filter_.errors), content_type="text/plain")
+        return refused(request, filter_.errors)
     pieces = _hits(filter_, order) if filter_.words else _pieces(filter_, order)
     parts = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[kind](pieces)
     response: HttpResponseBase = StreamingHttpResponse(parts, content_type=TYPES[kind])

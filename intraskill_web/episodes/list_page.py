@@ -53,6 +53,8 @@ class EpisodeList:
         filter_, order = EpisodeFilter.of(query), Order.of(query.get("sort", ""))
         before, after = (Key.of(query.get(name, "")) for name in ("before", "after"))
         filter_.errors.extend(Order.problems(query.get("sort", "")))
+        for name in ("before", "after"):
+            filter_.errors.extend(Key.problems(name, query.get(name, "")))
         listed = list_page(filter_, order, before=before, after=after)
         if not listed.rows:
             filter_.refuse_unknown()

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.core.parameters import not_one_of
@@ -43,6 +44,14 @@ class Key:
         if match is None:
             return None
         return cls(int(match[2]), float(match[1]) if match[1] else None)
+
+    @staticmethod
+    def problems(name: str, text: str) -> list[str]:
+        """What is said of a key that is none; ``name`` is that of its parameter."""
+        if not text or KEY.fullmatch(text):
+            return []
+        said = gettext("%(name)s: %(value)s is no place in a list")
+        return [said % {"name": name, "value": text[:80]}]
 
     def __str__(self) -> str:
         return str(self.pk) if self.value is None else f"{self.value!r}~{self.pk}"

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_see_goal
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import page
 from intraskill_web.episodes import compare_page, replay_files
 from intraskill_web.episodes.following import Look, State, follow
@@ -106,7 +107,7 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
     comparing = request.GET.get("with") == "original"
     query = "?with=original" if comparing else ""
     problem = _("Its files are gone; what came of it is kept.") if known.gone else ""
-    turn = _number(request, "turn") or 1
+    turn = whole(request.GET, "turn", 1)
     context = reading(known.episode, ours, turn=turn, goal=goal) | _shown(row)
     context |= {
         "section": "episodes",

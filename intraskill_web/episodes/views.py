@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_see_goal
-from intraskill_web.core.parameters import ParameterError
-from intraskill_web.core.twin import json_response, page
+from intraskill_web.core.parameters import ParameterError, whole
+from intraskill_web.core.twin import json_response, page, refused
 from intraskill_web.episodes import compare_page, detail
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.counting import counted
@@ -44,6 +44,8 @@ def episode_list(request: HttpRequest) -> HttpResponse:
         return render(request, "episodes/_facets.html", found)
     shown = EpisodeList.of(request.GET)
     wanted = request.GET.get("format")
+    if shown.filter.errors and wanted == "csv":
+        return refused(request, shown.filter.errors)
     status = 400 if shown.filter.errors and wanted == "json" else 200
     return page(
         request,
@@ -67,7 +69,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if not filter_.values:
         filter_ = EpisodeFilter(detail.own_list(episode))
     around = neighbours(filter_, order, episode)
-    context = detail.build(episode, trace, turn=_number(request, "turn") or 1, goal=goal)
+    context = detail.build(episode, trace, turn=whole(request.GET, "turn", 1), goal=goal)
     rest = [row for row, _end in (*context["siblings"], *context["others"])]
     other = _other(request, episode, rest)
     if other is not None:
@@ -106,7 +108,7 @@ def episode_tokens(request: HttpRequest, pk: int) -> HttpResponse:
     """The exact tokens with their loss mask and log-probabilities."""
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
     trace, problem = shown_trace(episode, goal=False)
-    view = token_view(trace, _number(request, "start") or 0)
+    view = token_view(trace, whole(request.GET, "start"))
     context = {"section": "episodes", "episode": episode, "problem": problem, "view": view}
     data = {"problem": problem, "tokens": trace.get("tokens")}
     return page(request, "episodes/tokens.html", context, lambda: data)

@@ -200,3 +200,45 @@ def test_lists_and_episodes_as_data_ask_for_session_user_and_rows(
 def test_an_episode_that_never_was_is_not_found(made: Made, viewer_client: Client) -> None:
     for pk in (0, 2**31, 2**63 - 1, 2**63, 10**30):
         assert viewer_client.get(f"/episodes/{pk}/?format=json").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+@pytest.mark.parametrize("text", ["zz", "-1", "1~", "~5", "²"])
+def test_a_place_that_is_none_is_refused_and_never_the_first_page(
+    made: Made, viewer_client: Client, name: str, text: str
+) -> None:
+    answer = viewer_client.get("/episodes/", {name: text, "format": "json"})
+    assert answer.status_code == 400 and answer.json()["results"] == []
+    assert f"{name}: {text} is no place in a list" in answer.json()["error"]
+    page = viewer_client.get("/episodes/", {name: text}).content.decode()
+    assert "is no place in a list" in page and "data-episode" not in page
+
+
+@pytest.mark.parametrize(
+    "path", ["tokens/?start=x", "tokens/?start=-1", "?turn=x", "?turn=99999999999"]
+)
+def test_a_place_in_an_episode_that_is_no_number_is_refused(
+    made: Made, viewer_client: Client, path: str
+) -> None:
+    address = f"/episodes/{Episode.objects.order_by('pk')[0].pk}/{path}"
+    answer = viewer_client.get(address)
+    assert answer.status_code == 400 and "is not a whole number" in answer.content.decode()
+    if "tokens" in path:
+        answer = viewer_client.get(address, headers={"Accept": "application/json"})
+        assert answer.status_code == 400 and "is not a whole number" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "path", ["export.csv?step=three", "export.jsonl?sort=size", "?format=csv&step=three",
+             "behaviour/?format=csv&step=three"],
+)  # fmt: skip
+def test_a_file_of_a_list_that_is_not_understood_is_refused_in_its_words(
+    made: Made, viewer_client: Client, path: str
+) -> None:
+    words = "size is not one of" if "sort" in path else "three is not a whole number"
+    answer = viewer_client.get(f"/episodes/{path}")
+    assert answer.status_code == 400 and words in answer.content.decode()
+    assert answer["Content-Type"].startswith("text/plain")
+    if "export" in path:
+        answer = viewer_client.get(f"/episodes/{path}", headers={"Accept": "application/json"})
+        assert answer.status_code == 400 and words in answer.json()["error"]
