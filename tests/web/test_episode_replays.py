@@ -275,3 +275,18 @@ def test_what_came_of_a_replay_is_the_same_everywhere_when_its_files_are_gone(
     assert data == {"replay": replay.pk, "sample": 0, "trace": {}, **said} | {
         "problem": "Its files are gone; what came of it is kept."
     }
+
+
+def test_a_long_transcript_of_a_replay_names_its_other_turns(
+    replay: Replay, viewer_client: Client
+) -> None:
+    page = tell(replay, 3)
+    publish(replay)
+    file = replay.folder / "run" / "traces.jsonl"
+    line = json.loads(file.read_bytes())
+    line["steps"] = (line["steps"] * 60)[:60]
+    file.write_text(json.dumps(line) + "\n")
+    first = viewer_client.get(page).content.decode()
+    assert 'href="?turn=51#t51"' in first and "51 – 60" in first
+    later = viewer_client.get(page + "?turn=51").content.decode()
+    assert 'href="?turn=1#t1"' in later and "1 – 50" in later
