@@ -81,6 +81,13 @@ TERMINATIONS: Words = {
     "action_limit": _("turn limit"),
     "generation_length": _("token limit"),
 }
+PHASES: Words = {  # the page before an action, gate-analysis.md §14.1
+    "search_home": _("Home page"),
+    "search_results": _("Result list"),
+    "product_detail": _("Product page"),
+    "other": _("Other"),
+    "protocol_repair": _("Protocol repair"),
+}
 TRIAGE: Words = {
     "not_frontier": _("not frontier"),
     "model_internalization_deficit": _("internalisation deficit"),

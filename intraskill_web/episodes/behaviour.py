@@ -13,9 +13,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.definitions import definitions
+from intraskill_web.core.labels import PHASES, TERMINATIONS, word
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page, refused
+from intraskill_web.episodes.behaviour_metrics import SHOWN, value_of
 from intraskill_web.episodes.behaviour_scope import experiments, pooled, purposes, scope
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
 from intraskill_web.episodes.filters import EpisodeFilter
@@ -23,12 +25,13 @@ from intraskill_web.episodes.glance import Glance
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import LISTED
 from intraskill_web.episodes.models import Episode
-from intraskill_web.episodes.parameters import OUTCOMES_TOO, PARAMETERS
-from trainer.analysis.behaviour import METRICS
+from intraskill_web.episodes.parameters import PARAMETERS
+from intraskill_web.episodes.profiles import Described, Profile, Share, profiles
+from trainer.analysis.behaviour import PHASES as IN_ORDER
 
+COLUMNS = ("task_id", "behaviour", "termination", "success", "reward")  # of Described
 MOST = 20_000  # episodes of one page, the newest
 SECONDS = 3.0
-SHOWN = (*OUTCOMES_TOO, *METRICS)
 # cohort → column, and the parameter of the list that asks for one
 COHORTS = {
     "round": ("round__number", "round", gettext_lazy("round")),
@@ -48,6 +51,9 @@ class ShownCohort:
     cohort: Cohort
     name: str
     address: str
+    profile: Profile
+    shares: list[tuple[Share, str]]
+    terminations: list[tuple[str, int, str]]  # in words, how many, the list of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +72,23 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     by = choice(request.GET, "by", COHORTS, "round")
     filter_ = scope(request)
     column, parameter, _label = COHORTS[by]
-    rows, slow = _rows(filter_, column, metric)
+    scored, slow = _scored(filter_, column)
+    rows = _valued(scored, metric)
     if not rows:
         filter_.refuse_unknown()
     if filter_.errors and request.GET.get("format") == "csv":
         return refused(request, filter_.errors)
-    found, shared = cohorts((str(name), task, value) for name, task, value in rows)
+    found, shared = cohorts(rows)
     if by in ("round", "step"):
         found.sort(key=lambda c: (not c.name.isdecimal(), int(c.name) if c.name.isdecimal() else 0))
-    values = [value for _name, _task, value in rows]
+    values, whole = [value for _name, _task, value in rows], profiles(scored)
     fullest = max((b.count for b in bins(values)), default=1)
-    shown = [
-        ShownCohort(c, PARAMETERS[parameter].show(c.name), _list(filter_, **{parameter: c.name}))
-        for c in found
-    ]
+    shown = [_shown(filter_, parameter, c, whole[c.name]) for c in found]
     distribution = [
         ShownBin(
             b,
             b.count / max(1, fullest),
-            _list(filter_, behaviour=f"{metric}:{b.low!r}..{b.high!r}"),
+            _those(filter_, behaviour=f"{metric}:{b.low!r}..{b.high!r}"),
         )
         for b in bins(values)
     ]
@@ -102,17 +106,20 @@ def behaviour(request: HttpRequest) -> HttpResponse:
         "purposes": purposes(filter_),
         "pooled": pooled(filter_, by),
         "by": by,
+        "by_word": COHORTS[by][2],
+        "phases": [PHASES[name] for name in IN_ORDER],
         "cohort_names": [(key, str(label)) for key, (_c, _p, label) in COHORTS.items()],
         "cohorts": shown,
         "shared": shared,
         "bins": distribution,
         "n": len(rows),
-        "capped": len(rows) >= MOST,
+        "capped": len(scored) >= MOST,
         "slow": slow,
     }
     table = _table([_flat(item.cohort) for item in shown])
     data = {"filter": dict(filter_.values), "metric": metric, "by": by, "n": len(rows),
-            "shared_tasks": shared, "cohorts": table.data(), **filter_.refusal()}  # fmt: skip
+            "shared_tasks": shared, "cohorts": table.data(),
+            "profiles": [item.profile.data() for item in shown], **filter_.refusal()}  # fmt: skip
     failed = filter_.errors and request.GET.get("format") == "json"
     return page(
         request, "episodes/behaviour.html", context, lambda: data,
@@ -120,23 +127,41 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     )  # fmt: skip
 
 
-def _rows(
-    filter_: EpisodeFilter, column: str, metric: str
-) -> tuple[list[tuple[Any, int, float]], bool]:
-    """Cohort, task and value of the newest scored episodes that have one; whether time was over."""
+def _shown(filter_: EpisodeFilter, parameter: str, cohort: Cohort, profile: Profile) -> ShownCohort:
+    own = {parameter: cohort.name, "scored": "yes"}
+    return ShownCohort(
+        cohort,
+        PARAMETERS[parameter].show(cohort.name),
+        _list(filter_, **{parameter: cohort.name}),
+        profile,
+        [(s, _those(filter_, **own, behaviour=f"{s.metric}:1..")) for s in profile.shares],
+        [
+            (word(TERMINATIONS, name), n, _those(filter_, **own, termination=name))
+            for name, n in profile.terminations.items()
+        ],
+    )
+
+
+def _scored(filter_: EpisodeFilter, column: str) -> tuple[list[Described], bool]:
+    """The newest scored episodes; whether time was over."""
     rows = filter_.apply(Episode.objects.filter(scored=True)).order_by("-pk")
     try:
         with limited(SECONDS):
             if filter_.words:
                 rows = rows.filter(pk__in=_holding(filter_))
-            found = rows.values_list(column, "task_id", _column(metric))[:MOST]
-            return [(n, t, float(v)) for n, t, v in found if isinstance(v, int | float)], False
+            found = rows.values_list(column, *COLUMNS)[:MOST]
+            return [Described(str(name), *rest) for name, *rest in found], False
     except TooSlow:
         return [], True
 
 
-def _column(metric: str) -> str:
-    return metric if metric in OUTCOMES_TOO else f"behaviour__{metric}"
+def _valued(scored: list[Described], metric: str) -> list[tuple[str, int, float]]:
+    """Cohort, task and value of those that have one."""
+    return [
+        (row.cohort, row.task, value)
+        for row in scored
+        if (value := value_of(metric, row.behaviour, row)) is not None
+    ]
 
 
 def _holding(filter_: EpisodeFilter) -> list[int]:
@@ -149,6 +174,13 @@ def _holding(filter_: EpisodeFilter) -> list[int]:
 def _list(filter_: EpisodeFilter, **more: str) -> str:
     values = {**filter_.values, **more}
     return reverse("episodes:list") + "?" + urlencode({k: v for k, v in values.items() if v})
+
+
+def _those(filter_: EpisodeFilter, **more: str) -> str:
+    """The list of some of the filter's episodes; nothing where it cannot ask for exactly these."""
+    known = more.get("termination", "purchase") in TERMINATIONS
+    same = {k: v for k, v in filter_.values.items() if k in more}
+    return _list(filter_, **more) if known and same.items() <= more.items() else ""
 
 
 def _flat(cohort: Cohort) -> dict[str, Any]:

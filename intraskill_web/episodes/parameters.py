@@ -18,10 +18,10 @@ from django.utils.translation import gettext, gettext_lazy
 
 from intraskill_web.core import labels
 from intraskill_web.core.parameters import not_one_of
+from intraskill_web.episodes.behaviour_metrics import OUTCOMES_TOO, SHOWN, lookup
 from intraskill_web.episodes.prepare import chunk_term, persona_term
 from intraskill_web.episodes.terms import Terms
 from intraskill_web.episodes.words import Words
-from trainer.analysis.behaviour import METRICS
 from trainer.shop.types import REWARD_PARTS
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ else:
 CHUNK_ID = re.compile(r"[^\x00-\x1f\"\\]{1,200}")
 RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?(?:\.\.(-?\d+(?:\.\d+)?)?)?")
 BEHAVIOUR = re.compile(r"(\w+):(.+)")
-OUTCOMES_TOO = ("success", "reward")  # columns that are described like a behaviour metric
 YES_NO = {"yes": gettext_lazy("yes"), "no": gettext_lazy("no")}
 
 
@@ -178,9 +177,9 @@ def _behaviour(value: str) -> Q:
     match = BEHAVIOUR.fullmatch(value)
     if match is not None and match[1] in OUTCOMES_TOO:
         return Q(scored=True) & _range(match[1])(match[2])
-    if match is None or match[1] not in METRICS:
+    if match is None or match[1] not in SHOWN:
         raise FilterError(gettext("%(value)s is not like searches:2..4") % {"value": value[:80]})
-    return _range(f"behaviour__{match[1]}")(match[2])
+    return _range(lookup(match[1]))(match[2])
 
 
 def _persona(value: str) -> Terms:

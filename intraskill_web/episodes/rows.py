@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from intraskill_web.episodes.behaviour_metrics import stored
 from intraskill_web.episodes.shop_pages import mapping, number, sequence
 from trainer.analysis.behaviour import behaviour
 from trainer.errors import InputError
@@ -180,13 +181,12 @@ def _category(steps: list[Mapping[str, Any]], final: Mapping[str, Any]) -> objec
     return ""
 
 
-def _behaviour(trace: Mapping[str, Any]) -> dict[str, float]:
-    """The behaviour metrics that have a value; none where a trace is too odd to be walked."""
+def _behaviour(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """The behaviour of an episode; nothing where a trace is too odd to be walked."""
     try:
-        values = behaviour(trace).values
+        return stored(behaviour(trace))
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _checkpoint(trace: Mapping[str, Any]) -> object:

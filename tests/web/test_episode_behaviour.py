@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intraskill_web.core.definitions import definitions
+from intraskill_web.episodes.behaviour_metrics import SHOWN
 from intraskill_web.episodes.cohorts import BINS, bins, cohorts
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.prepare import prepare
 from intraskill_web.episodes.publish import publish
 from intraskill_web.experiments.models import Experiment
 from tests.web.traces import make_trace
-from trainer.analysis.behaviour import METRICS
 
 
 def test_descriptive_and_task_standardised_means_differ_when_the_tasks_do() -> None:
@@ -148,4 +148,60 @@ def test_a_trace_too_odd_to_be_walked_has_no_behaviour(db: None, home: Path) -> 
 def test_every_metric_is_named_by_what_it_counts() -> None:
     for language in ("en", "zh-hans"):
         known = [k for k in definitions(language) if k.startswith("behaviour_")]
-        assert known == [f"behaviour_{metric}" for metric in ("success", "reward", *METRICS)]
+        assert known == [f"behaviour_{metric}" for metric in SHOWN]
+
+
+PROFILES = "/episodes/behaviour/?metric=searches&by=purpose&experiment=played"
+
+
+def test_turns_and_tokens_are_kept_by_the_page_that_they_began_on(
+    played: Experiment, viewer_client: Client
+) -> None:
+    phases = Episode.objects.order_by("pk")[0].behaviour["phases"]
+    # nothing tells the first page; then results, product, product; nothing to repair
+    assert phases == [0, 0, 1, 4, 2, 8, 1, 4, 0, 0]
+    path = "/episodes/behaviour/?metric=turns_product_detail&by=purpose"
+    data = viewer_client.get(f"{path}&format=json").json()
+    assert [(c["cohort"], c["mean"]) for c in data["cohorts"]] == [("full", 2.0), ("bare", 2.0)]
+    for asked, count in (("turns_product_detail:2..2", 6), ("tokens_search_results:5..", 0)):
+        found = viewer_client.get(f"/episodes/?behaviour={asked}&format=json").json()
+        assert found["total"] == count
+    phase = data["profiles"][0]["phases"]["product_detail"]
+    assert phase == {"turns": 6, "turns_per_episode": 2.0, "tokens": 24, "tokens_per_turn": 4.0}
+
+
+def test_a_profile_says_how_many_had_any_and_its_counts_open_their_episodes(
+    played: Experiment, viewer_client: Client
+) -> None:
+    row = Episode.objects.get(purpose="bare", line=0)
+    row.behaviour |= {"product_revisits": 2, "backtracks": 1}
+    row.termination = "action_limit"
+    row.save()
+    data = viewer_client.get(f"{PROFILES}&format=json").json()
+    bare = next(p for p in data["profiles"] if p["cohort"] == "bare")
+    assert (bare["n"], bare["tasks"], bare["walked"], bare["token_complete"]) == (3, 3, 3, 3)
+    assert bare["pooled_tokens_per_turn"] == 4.0
+    assert bare["terminations"] == {"purchase": 2, "action_limit": 1}
+    assert bare["shares"]["any_product_revisits"]["n"] == 1
+    assert bare["shares"]["any_backtracks"]["share"] == 1 / 3
+    assert bare["shares"]["any_option_changes"]["n"] == 0
+    text = unescape(viewer_client.get(PROFILES).content.decode())
+    opened = "/episodes/?experiment=played&purpose=bare&scored=yes"
+    for more, n in (("behaviour=product_revisits%3A1..", 1), ("termination=purchase", 2)):
+        assert f'href="{opened}&{more}">{n}</a>' in text
+        assert viewer_client.get(f"{opened}&{more}&format=json").json()["total"] == n
+    narrowed = viewer_client.get(f"{PROFILES}&behaviour=backtracks:1..").content.decode()
+    assert "product_revisits%3A1.." not in narrowed  # a list cannot ask for both
+
+
+def test_episodes_that_were_read_without_phases_say_so_and_get_them_when_read_again(
+    played: Experiment, viewer_client: Client
+) -> None:
+    for row in Episode.objects.all():
+        del row.behaviour["phases"]
+        row.save()
+    assert "read again to count them" in viewer_client.get(PROFILES).content.decode()
+    data = viewer_client.get(f"{PROFILES}&format=json").json()
+    assert data["profiles"][0]["phases"] == {} and data["n"] == 6
+    path = "/episodes/behaviour/?metric=turns_other&by=purpose&format=json"
+    assert viewer_client.get(path).json()["n"] == 0

@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 
 from intraskill_web.core import definitions, labels
 from intraskill_web.core.po import entries
-from intraskill_web.episodes.behaviour import SHOWN
+from intraskill_web.episodes.behaviour_metrics import SHOWN
 from tests.web.factories import Made
 from tests.web.html import Page
 

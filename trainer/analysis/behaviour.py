@@ -26,6 +26,9 @@ METRICS = (
     "reasoning_chars_per_turn",
 )  # fmt: skip
 
+# Of which is told how many episodes have any.
+SHARES = ("protocol_errors", "product_revisits", "option_changes", "backtracks")
+
 
 @dataclass(slots=True)
 class Behaviour:

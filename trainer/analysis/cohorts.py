@@ -14,14 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.analysis.behaviour import METRICS, PHASES, Behaviour
+from trainer.analysis.behaviour import METRICS, PHASES, SHARES, Behaviour
 from trainer.analysis.schema_outcomes import BehaviourPair, Cohort
 from trainer.analysis.schema_values import Described, Difference
 from trainer.compare.bootstrap import Array
 from trainer.compare.report import mean
 
 OUTCOMES = ("all", "success", "failure", "technical")
-SHARES = ("protocol_errors", "product_revisits", "option_changes", "backtracks")
 RESAMPLES = 5_000
 SEED = 20260909
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
+from intraskill_web.core.labels import PHASES
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.reports.site.arms import difference_columns, difference_row
 from intraskill_web.reports.site.blocks import (
@@ -19,7 +20,7 @@ from intraskill_web.reports.site.blocks import (
     Text,
 )
 from intraskill_web.reports.site.inputs import Inputs
-from intraskill_web.reports.site.words import ACTIONS, CASES, METRICS, OUTCOMES, PHASES
+from intraskill_web.reports.site.words import ACTIONS, CASES, METRICS, OUTCOMES
 from trainer.analysis.schema import Analysis
 from trainer.analysis.schema_outcomes import BehaviourPair, Case, CaseSide
 

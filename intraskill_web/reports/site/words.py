@@ -91,13 +91,6 @@ OUTCOMES: Words = {
     "failure": _("failure"),
     "technical": _("technical"),
 }
-PHASES: Words = {
-    "search_home": _("Home page"),
-    "search_results": _("Result list"),
-    "product_detail": _("Product page"),
-    "other": _("Other"),
-    "protocol_repair": _("Protocol repair"),
-}
 CASES: Words = {
     "largest_step_reduction_both_success": _("Largest reduction of steps, both successful"),
     "failure_to_success_largest_token_reduction": _(
