@@ -18,6 +18,7 @@ from django.test import TransactionTestCase
 FIXTURES = frozenset(
     {"db", "transactional_db", "django_db_setup", "live_server", "homes", "undisturbed"}
 )
+COMMIT = frozenset({"transactional_db", "live_server"})  # their tests are undone by emptying
 WITHOUT = ("tests/trainer/", "tests/contracts/")  # `make test-postgres` leaves these out
 MADE_BY_MIGRATE = (  # what these say, without the keys, which a flush gives anew
     "SELECT app_label, model FROM django_content_type ORDER BY 1, 2",
@@ -35,13 +36,21 @@ NOT_EMPTIED = {
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark every test that works with a database, so that PostgreSQL can be asked for those."""
+    """Mark every test that works with a database, so that PostgreSQL can be asked for those.
+
+    What is not to commit is marked for pytest-django too, which looks for that before anything
+    runs: so there are tables although only a module's rows (``made``) were asked for, and what a
+    test or its fixtures change in these is undone after it.
+    """
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
         if not item.get_closest_marker("django_db") and not FIXTURES & asked:
             continue
         if item.nodeid.startswith(WITHOUT):
             raise pytest.UsageError(f"{item.nodeid}: tests with a database belong elsewhere")
+        marked = item.get_closest_marker("django_db")
+        if "django_db_setup" in asked and not marked and not COMMIT & asked:
+            item.add_marker("django_db")
         item.add_marker("database")
 
 

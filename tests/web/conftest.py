@@ -37,14 +37,6 @@ def made(django_db_setup: None, django_db_blocker: object) -> Iterator[Made]:
         shutil.rmtree(experiment.experiment.folder)
 
 
-@pytest.fixture(autouse=True)
-def undone(request: pytest.FixtureRequest) -> None:
-    """What a test changes in the made experiment is rolled back to a savepoint after it."""
-    if "made" in request.fixturenames:
-        request.getfixturevalue("made")
-        request.getfixturevalue("db")
-
-
 @pytest.fixture
 def anonymous() -> Client:
     """Somebody who has not logged in."""
