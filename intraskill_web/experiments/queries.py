@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intraskill_web.core.parameters import ParameterError
-from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round
+from intraskill_web.experiments.models import Attempt, CheckpointScore, Experiment, Round, Stage
 from intraskill_web.experiments.took import took
 from intraskill_web.gates.models import GateRun
 
 
 def round_status(round_: Round) -> dict[str, Any]:
-    """Where a round stands, stage by stage."""
-    stages = []
-    for stage in round_.stages.order_by("position"):
-        last = stage.attempts.order_by("-number").first()
-        stages.append(
+    """Where a round stands, stage by stage (two queries)."""
+    attempts = Attempt.objects.filter(stage__round=round_).order_by("number")
+    stages = list(round_.stages.order_by("position"))
+    return status_of(round_, stages, {attempt.stage_id: attempt for attempt in attempts})
+
+
+def status_of(
+    round_: Round, stages: Sequence[Stage], latest: Mapping[int, Attempt]
+) -> dict[str, Any]:
+    """The same of rows already read; ``latest`` is each stage's newest attempt by stage id."""
+    return {
+        "experiment": round_.experiment.name,
+        "round": round_.number,
+        "state": round_.state,
+        "stages": [
             {
                 "stage": stage.kind,
                 "state": stage.state or None,
-                "attempt": last.number if last else 0,
+                "attempt": latest[stage.pk].number if stage.pk in latest else None,
                 "done": stage.done,
                 "total": stage.total,
                 "unit": stage.unit,
                 "eta_seconds": stage.eta_seconds,
                 "message": stage.message,
+                "outcome": stage.outcome,
             }
-        )
-    return {
-        "experiment": round_.experiment.name,
-        "round": round_.number,
-        "state": round_.state,
-        "stages": stages,
+            for stage in stages
+        ],
     }
 
 

@@ -14,6 +14,7 @@ from intraskill_web.experiments.button import Button
 from intraskill_web.experiments.config_changes import rows as rows_of
 from intraskill_web.experiments.lane import WITHOUT_GATE, LaneStage, gate_mode, lane
 from intraskill_web.experiments.models import Attempt, Round
+from intraskill_web.experiments.queries import status_of
 from intraskill_web.experiments.round_page import (
     GateFacts,
     RoundState,
@@ -57,29 +58,11 @@ class RoundView:
 
     def data(self) -> dict[str, Any]:
         """The JSON twin; its first keys are those of ``round_status --json``."""
-        round_ = self.state.round
-        latest = self.state.latest
-        return {
-            "experiment": round_.experiment.name,
-            "round": round_.number,
-            "state": round_.state,
+        status = status_of(self.state.round, self.state.stages, self.state.latest)
+        return status | {
             "started_by": self.state.started_by or None,
             "changes": self.state.changes,
             "eta_seconds": self.left.seconds if self.left else None,
-            "stages": [
-                {
-                    "stage": box.stage.kind,
-                    "state": box.stage.state or None,
-                    "attempt": latest[box.stage.pk].number if box.stage.pk in latest else None,
-                    "done": box.stage.done,
-                    "total": box.stage.total,
-                    "unit": box.stage.unit,
-                    "eta_seconds": box.stage.eta_seconds,
-                    "message": box.stage.message,
-                    "outcome": box.stage.outcome,
-                }
-                for box in self.boxes
-            ],
             "signals": [
                 {
                     "level": s.level,
