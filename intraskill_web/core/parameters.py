@@ -5,6 +5,7 @@ The middleware ``core.json_errors`` answers the refusal with status 400, as a pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from django.utils.translation import gettext as _
@@ -12,6 +13,8 @@ from django.utils.translation import gettext as _
 from intraskill_web.experiments.models import Experiment
 from trainer.errors import InputError
 
+DIGITS = 16  # of a whole number, one more than any has
+HUGE = 1e15
 SHOWN = 20  # names of a long list that a refusal gives
 
 
@@ -38,11 +41,26 @@ def whole(query: Mapping[str, str], name: str, default: int = 0) -> int:
     value = query.get(name, "")
     if not value:
         return default
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
+    if not (value.isascii() and value.isdigit() and len(value) < DIGITS):
         raise ParameterError(
             _("%(value)s is not a whole number") % {"value": value[:80]}, field=name
         )
     return int(value)
+
+
+def number(query: Mapping[str, str], name: str, default: float) -> float:
+    """The value of a parameter that must be a number; ``default`` where it is not given.
+
+    Raises ParameterError, also for numbers that no axis has.
+    """
+    text = query.get(name, "")
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = math.nan
+    if not abs(value) < HUGE:
+        raise ParameterError(_("%(value)s is not a number") % {"value": text[:80]}, field=name)
+    return value
 
 
 def not_one_of(value: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import formats
 from intraskill_web.core.finders import plotly_folder
 from intraskill_web.core.middleware import POLICY
-from intraskill_web.core.parameters import choice
+from intraskill_web.core.parameters import choice, number
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.round_page import load_data, load_gates, load_state
@@ -105,10 +105,10 @@ def series(request: HttpRequest, name: str) -> HttpResponse:
     """Series reduced to ``px`` buckets inside ``x0``…``x1``: minimum, maximum and last of each."""
     experiment = get_object_or_404(Experiment, name=name)
     axis = _axis(request)
-    pixels = min(MAX_PIXELS, max(10, int(_number(request, "px", 800))))
+    pixels = min(MAX_PIXELS, max(10, int(number(request.GET, "px", 800))))
     window = None
     if "x0" in request.GET and "x1" in request.GET:
-        window = (_number(request, "x0", 0), _number(request, "x1", 0))
+        window = (number(request.GET, "x0", 0), number(request.GET, "x1", 0))
     shown = total = 0
     made = []
     for metric, points in _points(experiment, axis, request.GET.getlist("metric")[:MAX_METRICS]):
@@ -135,13 +135,18 @@ def series(request: HttpRequest, name: str) -> HttpResponse:
 def _points(
     experiment: Experiment, axis: str, metrics: list[str]
 ) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The points of each metric, ascending: one query. Names may be short or full."""
+    """The points of each metric, ascending: one query. Names may be short or full.
+
+    Raises ParameterError for one that the experiment never logged.
+    """
     model: Any = MetricPoint if axis == "step" else UpdatePoint
     asked = {name: metric for metric in metrics for name in (metric, PREFIX + metric)}
     rows = model.objects.filter(experiment=experiment, name__in=asked)
     found: dict[str, list[tuple[float, float]]] = {metric: [] for metric in metrics}
     for name, x, y in rows.order_by(axis).values_list("name", axis, "value"):
         found[asked[name]].append((float(x), y))
+    for metric in (metric for metric in metrics if not found[metric]):
+        choice({"metric": metric}, "metric", _names(experiment, axis))
     return [(metric, found[metric]) for metric in metrics]
 
 
@@ -153,11 +158,3 @@ def _names(experiment: Experiment, axis: str) -> list[str]:
 
 def _axis(request: HttpRequest) -> str:
     return choice(request.GET, "axis", AXES, "step")
-
-
-def _number(request: HttpRequest, name: str, default: float) -> float:
-    try:
-        value = float(request.GET.get(name, default))
-    except ValueError:
-        return default
-    return value if abs(value) < 1e15 else default

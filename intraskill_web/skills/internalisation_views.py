@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.skills.internalisation import build
@@ -39,5 +40,5 @@ def internalisation(request: HttpRequest, name: str) -> HttpResponse:
     def data() -> dict[str, Any]:
         return {key: table.data() for key, table in tables.items()}
 
-    table = tables["training" if request.GET.get("panel") == "training" else "checkpoints"]
+    table = tables[choice(request.GET, "panel", tables, "checkpoints")]
     return page(request, "skills/internalisation.html", context, data, table=table)

@@ -100,7 +100,7 @@ def masks(request: HttpRequest, name: str, number: int) -> HttpResponse:
             },
         }
 
-    table = tables["pairs" if request.GET.get("panel") == "pairs" else "windows"]
+    table = tables[choice(request.GET, "panel", tables, "windows")]
     return page(request, "skills/masks.html", context, data, table=table)
 
 

@@ -7,6 +7,7 @@ from django.test import Client
 
 from intraskill_web.experiments import views
 from intraskill_web.experiments.models import Experiment
+from tests.web.factories import Made
 
 JSON = {"Accept": "application/json"}
 
@@ -121,6 +122,28 @@ def test_an_accept_header_asks_for_the_twin_of_a_page(
     for accept in ("*/*", "text/html,application/xhtml+xml,*/*;q=0.8"):
         page = viewer_client.get("/experiments/mine/", headers={"Accept": accept})
         assert page["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("experiments/demo/series/?metric=zz", "metric: zz is not one of"),
+        ("experiments/demo/series/?metric=success_rate&x0=a&x1=2", "x0: a is not a number"),
+        ("experiments/demo/series/?metric=success_rate&px=inf", "px: inf is not a number"),
+        ("experiments/demo/internalisation/?panel=zz", "panel: zz is not one of checkpoints"),
+        ("experiments/demo/rounds/0/masks/?panel=zz", "panel: zz is not one of windows"),
+        ("jobs/attempts/ATTEMPT/?from=x", "from: x is not a whole number"),
+        ("jobs/attempts/ATTEMPT/log/?from=-1", "from: -1 is not a whole number"),
+    ],
+)
+def test_what_a_page_of_numbers_cannot_read_is_refused(
+    made: Made, viewer_client: Client, query: str, words: str
+) -> None:
+    path = "/" + query.replace("ATTEMPT", str(made.attempts[0].pk))
+    answer = viewer_client.get(f"{path}&format=json")
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(words)
+    assert viewer_client.get(path).status_code == 400
 
 
 @pytest.mark.parametrize(

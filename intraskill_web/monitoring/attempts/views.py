@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from intraskill_web.core.parameters import choice
+from intraskill_web.core.parameters import choice, whole
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.config_changes import rows
 from intraskill_web.experiments.models import Attempt
@@ -70,8 +70,8 @@ def _part(request: HttpRequest, attempt: Attempt, level: str, text: str) -> LogP
     """What the log shows: matches from a byte on, or the lines there, or the tail."""
     path, over = attempt.log_file, attempt.state not in ACTIVE
     if text or level in ("warn", "error"):
-        return search_log(path, _integer(request, "from", 0), text=text, level=level, over=over)
-    return read_log(path, _integer(request, "from", tail_start(path)), level=level, over=over)
+        return search_log(path, whole(request.GET, "from"), text=text, level=level, over=over)
+    return read_log(path, whole(request.GET, "from", tail_start(path)), level=level, over=over)
 
 
 def _links(attempt: Attempt, part: LogPart, level: str, text: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def log_lines(request: HttpRequest, pk: int) -> HttpResponse:
     """Whole log lines from a byte offset: HTML rows, or JSON with ``?format=json``."""
     attempt = _attempt(pk)
     level, text = _level(request), _text(request)
-    start, over = _integer(request, "from", 0), attempt.state not in ACTIVE
+    start, over = whole(request.GET, "from"), attempt.state not in ACTIVE
     part = (
         search_log(attempt.log_file, start, text=text, level=level, over=over)
         if text
@@ -164,8 +164,3 @@ def _level(request: HttpRequest) -> str:
 
 def _text(request: HttpRequest) -> str:
     return request.GET.get("q", "").strip()[:LONGEST]
-
-
-def _integer(request: HttpRequest, name: str, default: int) -> int:
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
