@@ -124,11 +124,18 @@ def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = Non
         with transaction.atomic():
             refuse_imported(experiment)
             if active_attempt(experiment) is not None:
-                raise InputError("the round is already active", field="round")
+                raise InputError(
+                    "the round is already active", field="round",
+                    remedy="Wait for it, or stop it with round_stop",
+                )  # fmt: skip
             _unpause(experiment)
             stage = advance(experiment, into_next_round=True)
             if stage is None:
-                raise InputError("nothing is left to do", field="round")
+                begun = experiment.rounds.count()
+                raise InputError(
+                    "nothing is left to do", field="round",
+                    remedy=f"Plan more with round_extend {experiment.name} {begun + 1}",
+                )  # fmt: skip
             begun = stage.kind == STAGE_ORDER[0] and stage.attempts.count() == 1
             action = "round.start" if begun else "round.resume"
             subject = f"round {stage.round.number}" if begun else str(stage)

@@ -91,6 +91,26 @@ def test_bad_requests_end_with_2_and_say_what_to_do(
     assert Attempt.objects.get().state == State.QUEUED
 
 
+def test_what_is_refused_comes_with_what_to_do(
+    experiment: Experiment, handed_in: Jobs, command: Command
+) -> None:
+    command("round_start", "small")
+    _, _, message = command("round_resume", "small")
+    assert "already active. Wait for it, or stop it with round_stop" in message
+    for number in (0, 1):
+        round_ = experiment.rounds.filter(number=number).first() or new_round(experiment, number)
+        Attempt.objects.update(state=State.SUCCEEDED)
+        Stage.objects.filter(round=round_).update(state=State.SUCCEEDED)
+        refresh_round(round_)
+    Experiment.objects.update(rounds_planned=2)
+    code, _, message = command("round_resume", "small")
+    assert code == 2 and "nothing is left to do. Plan more with round_extend small 3" in message
+    code, _, message = command("round_stop", "small", "--round", "0")
+    assert code == 2 and "can be acted on (found 0). Name round 1, or none" in message
+    code, _, message = command("ingest", "/nope")
+    assert code == 2 and "no such file or folder. Name a trace file, or a folder" in message
+
+
 def test_more_rounds_are_planned_where_all_are_finished(
     experiment: Experiment, handed_in: Jobs, command: Command
 ) -> None:

@@ -38,7 +38,10 @@ class Command(JsonCommand):
         """Ingest; False when lines or files could not be read."""
         path: Path = options["path"]
         if not path.exists():
-            raise InputError("no such file or folder", file=path)
+            raise InputError(
+                "no such file or folder", file=path,
+                remedy="Name a trace file, or a folder with some below it",
+            )  # fmt: skip
         experiment = self._experiment(path.resolve(), options["experiment"])
         self.said = time.monotonic()
         report = ingest(path, experiment, rebuild=options["rebuild"], tell=self._tell)
