@@ -11,8 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.db import transaction
+from django.db.models import Q
 
 from intraskill_web.episodes.models import Episode, IngestedFile
+from intraskill_web.episodes.publish import forget
 from intraskill_web.experiments.models import Document, Stage
 from intraskill_web.experiments.rework import superseded_by
 from intraskill_web.monitoring.models import MetricPoint, UpdatePoint
@@ -49,11 +51,11 @@ def set_aside(stage: Stage, plan: RoundPlan) -> None:
 def _forget(stage: Stage, plan: RoundPlan, path: Path) -> None:
     """Delete the rows made of ``path`` and of what lay below it."""
     below = path.relative_to(plan.run).as_posix()
+    made = Q(experiment=stage.round.experiment) & (Q(path__startswith=f"{below}/") | Q(path=below))
     with transaction.atomic():
-        for model in (Episode, IngestedFile, Document):
-            rows = model.objects.filter(experiment=stage.round.experiment)
-            rows.filter(path__startswith=f"{below}/").delete()
-            rows.filter(path=below).delete()
+        forget(Episode.objects.filter(made))
+        for model in (IngestedFile, Document):
+            model.objects.filter(made).delete()
         if stage.kind == "train":
             MetricPoint.objects.filter(round=stage.round).delete()
             UpdatePoint.objects.filter(round=stage.round).delete()

@@ -13,6 +13,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from intraskill_web.episodes import bodies, postings
 from intraskill_web.episodes.models import Episode, Replay, SearchRow
@@ -82,11 +83,18 @@ def replaced(
             kept[i] = pk
     gone = sorted({pk for pk, _same in before.values()} - set(kept.values()))
     for at in range(0, len(gone), MOST_IDS):
-        some = gone[at : at + MOST_IDS]
-        for replay in Replay.objects.filter(episode__in=some).select_related("episode"):
-            LOG.warning("%s: the episode of replay %s is gone", path, replay.folder)
-        Episode.objects.filter(pk__in=some).delete()
+        forget(Episode.objects.filter(pk__in=gone[at : at + MOST_IDS]))
     return kept
+
+
+def forget(rows: QuerySet[Episode]) -> None:
+    """Delete episodes. Replays go with them, never without a word: their files stay."""
+    for replay in Replay.objects.filter(episode__in=rows).select_related("episode"):
+        LOG.warning(
+            "%s, line %d is gone, and with it the replay whose files are in %s",
+            replay.episode.path, replay.episode.line, replay.folder,
+        )  # fmt: skip
+    rows.delete()
 
 
 def optimise() -> None:

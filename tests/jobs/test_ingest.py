@@ -305,7 +305,7 @@ def test_a_file_that_began_anew_keeps_the_episodes_that_are_still_there(
     assert sorted(after) == list(range(512)) and after[5] > max(before.values())
     assert all(after[line] == before[line] for line in after if line != 5)
     assert list(Replay.objects.values_list("episode__line", flat=True)) == [3]
-    assert caplog.text.count("is gone") == 2  # never silently
+    assert caplog.text.count("is gone, and with it the replay") == 2  # never silently
     assert found("needle-00005") == [] and found("needle-00000") == [5, 0]
     assert found("needle-00006") == [6] and found("needle-00550") == []
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from intraskill_web.core.models import AuditEvent
-from intraskill_web.episodes.models import Episode
+from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.experiments import planning, rework, services
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
@@ -108,17 +108,21 @@ def test_only_the_stage_whose_turn_it_is_can_be_reworked(
 
 
 def test_what_was_made_before_a_change_is_set_aside_with_its_rows(
-    experiment: Experiment, handed_in: Jobs, scripted: Callable[..., None]
+    experiment: Experiment,
+    handed_in: Jobs,
+    scripted: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     scripted()
     stage = begin(experiment, "train")
     round_ = stage.round
     write_json(round_.folder / "train" / "manifest.json", {"old": True})
     path = "round-000/train/steps/step-000001.jsonl.gz"
-    Episode.objects.create(
+    episode = Episode.objects.create(
         experiment=experiment, round=round_, purpose="train", task_id=1, sample_id=1, path=path,
         line=0, status="complete", split="train", episode_id="one",
     )  # fmt: skip
+    replay = Replay.objects.create(episode=episode, checkpoint="start/checkpoint", n=1)
     MetricPoint.objects.create(experiment=experiment, round=round_, name="x", step=1, value=1.0)
     rework.retry_with_changes(stage, RATE)
     assert run_attempt(*handed_in[-1]) == State.SUCCEEDED
@@ -126,6 +130,7 @@ def test_what_was_made_before_a_change_is_set_aside_with_its_rows(
     assert read_json(aside) == {"old": True}
     assert not (round_.folder / "train").exists()
     assert not Episode.objects.exists() and not MetricPoint.objects.exists()
+    assert f"the replay whose files are in {replay.folder}" in caplog.text
     assert read_json(round_.folder / "config" / "round.json")["train"]["optimiser"][
         "learning_rate"
     ] == pytest.approx(1e-4)
