@@ -32,6 +32,7 @@ from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.waiting import WAITS, Line, line_of
+from intraskill_web.monitoring.panels.inclusion import LAST
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import ACTIVE, RoundState
 from trainer.errors import InputError
@@ -115,7 +116,7 @@ def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     tag = live.etag(request, [*state.token(), window, *(line.token() if line else ())])
     if answer := live.unchanged(request, tag):
         return answer
-    last = 10 if window == "last" else None
+    last = LAST if window == "last" else None
     reader = request.user
     operate = may_operate(reader)
     view = round_view.build(state, line, reader=reader, operate=operate, window=last)

@@ -46,6 +46,23 @@ def test_a_round_without_a_failed_group_says_so_instead_of_drawing_bare_axes(
     assert "None of 56 groups has failed whole." in text
 
 
+def test_inclusion_is_shown_cumulative_or_of_the_last_twenty_steps(
+    made: Made, viewer_client: Client
+) -> None:
+    MetricPoint.objects.filter(round=made.rounds[1]).delete()
+    for step in range(STEPS + 1, 31):
+        log(made.rounds[0], "group_count", step, 8)
+    page = "/experiments/demo/rounds/0/"
+    groups = {
+        query: viewer_client.get(f"{page}{query}").json()["panels"]["inclusion"][0]["n"]
+        for query in ("?format=json", "?format=json&window=last")
+    }
+    assert groups == {"?format=json": 30 * 8, "?format=json&window=last": 20 * 8}
+    links = Page(viewer_client.get(page).content.decode()).links
+    assert (f"{page}#p2", "Cumulative") in links
+    assert (f"{page}?window=last#p2", "Last 20 steps") in links
+
+
 def test_the_flow_goes_on_to_cards_once_they_were_made(made: Made, viewer_client: Client) -> None:
     path = "/experiments/demo/rounds/0/"
     assert "eligible" not in viewer_client.get(path).content.decode()

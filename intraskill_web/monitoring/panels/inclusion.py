@@ -12,7 +12,7 @@ from intraskill_web.core.tables import Column, Table
 from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, inclusion_rows
 from intraskill_web.monitoring.panels.base import Panel, RoundData
 
-LAST = 10  # steps of the short window
+LAST = 20  # steps of the short window
 
 
 @dataclass(frozen=True, slots=True)
