@@ -17,10 +17,18 @@ from tests.jobs.homes import Running
 
 LOOK_S = 0.5
 KINDS = ("trainer", "keeper", "horse", "worker", "queue", "reconciler", "web")
-ACTIVE = """
-    SELECT a.id, a.state, a.pid, a.pgid, a.process_started, a.watcher_pid, a.watcher_started
-    FROM experiments_attempt a
-    WHERE a.state IN ('requested', 'queued', 'starting', 'running', 'stopping')
+STATES = "('requested', 'queued', 'starting', 'running', 'stopping')"
+ACTIVE = f"""
+    SELECT id, state, pid, pgid, process_started, watcher_pid, watcher_started
+    FROM experiments_attempt WHERE state IN {STATES}
+"""
+OVER = f"""
+    SELECT id, state, pid, pgid, process_started
+    FROM experiments_attempt WHERE state NOT IN {STATES} AND pid IS NOT NULL
+"""
+LEASED = f"""
+    SELECT h.name, a.id FROM jobs_host h JOIN experiments_attempt a ON a.id = h.lease_id
+    WHERE a.state NOT IN {STATES}
 """
 
 
@@ -41,16 +49,17 @@ def documents_of(home: Path, experiment: str) -> dict[str, str]:
 
 
 class Truth(threading.Thread):
-    """Looks twice a second whether each active row has a process or a watcher behind it.
+    """Looks twice a second whether each row says what is.
 
-    ``longest`` is the longest time, in seconds, for which a row said what was not: that it runs,
-    starts or stops with nobody there, or that it waits although a worker could have taken it.
+    ``longest`` is the longest time, in seconds, for which one did not: that it runs, starts or
+    stops with nobody there, that it waits although a worker could have taken it, that it is over
+    while its processes live, or that a host's GPUs are leased by an attempt that is over.
     """
 
     def __init__(self, home: Path) -> None:
         super().__init__(daemon=True)
         self._home, self._over = home, threading.Event()
-        self._since: dict[tuple[object, object], float] = {}
+        self._since: dict[str, float] = {}
         self.longest, self.which = 0.0, ""
 
     def run(self) -> None:
@@ -68,18 +77,23 @@ class Truth(threading.Thread):
 
     def _look(self) -> None:
         now = time.monotonic()
-        false = set()
-        for pk, state, pid, pgid, started, watcher, watcher_started in rows(self._home, ACTIVE):
-            if state not in ("requested", "queued") and (
-                _lives(watcher, watcher_started) or _group_lives(pid, pgid, started)
-            ):
-                continue
-            key = (pk, state)
-            false.add(key)
-            for_s = now - self._since.setdefault(key, now)
+        false = set(self._false())
+        for what in false:
+            for_s = now - self._since.setdefault(what, now)
             if for_s > self.longest:
-                self.longest, self.which = for_s, f"attempt {pk} {state}"
-        self._since = {key: since for key, since in self._since.items() if key in false}
+                self.longest, self.which = for_s, what
+        self._since = {what: since for what, since in self._since.items() if what in false}
+
+    def _false(self) -> Iterator[str]:
+        for pk, state, pid, pgid, started, watcher, watcher_started in rows(self._home, ACTIVE):
+            waits = state in ("requested", "queued")
+            if waits or not (_lives(watcher, watcher_started) or _group_lives(pid, pgid, started)):
+                yield f"attempt {pk} {state}"
+        for pk, state, pid, pgid, started in rows(self._home, OVER):
+            if _group_lives(pid, pgid, started):
+                yield f"attempt {pk} {state}, though it works"
+        for host, pk in rows(self._home, LEASED):
+            yield f"{host} leased by attempt {pk}, which is over"
 
 
 def _lives(pid: object, started: object) -> bool:
