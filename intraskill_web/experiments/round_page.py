@@ -15,6 +15,7 @@ from intraskill_web.experiments.config_changes import Changes, composed
 from intraskill_web.experiments.models import Attempt, CheckpointScore, Round, Stage
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.monitoring import rollouts, series
+from intraskill_web.monitoring.models import Preflight, UpdatePoint
 from intraskill_web.monitoring.panels.base import EARLIER_NAMES, RoundData
 from intraskill_web.skills.models import SkillVersionChunk
 from jobs.transitions import ACTIVE
@@ -29,6 +30,13 @@ class RoundState:
     attempts: list[Attempt]
     has_next: bool
     started_by: str  # the user who asked for the round; empty: nobody, it followed by itself
+    updates: int  # optimiser updates of the experiment up to the newest of this round
+    checks: list[dict[str, Any]]  # of the preflight that the round began with
+
+    @property
+    def passed(self) -> int:
+        """Checks of the preflight that nothing was wrong with."""
+        return sum(check["state"] == "passed" for check in self.checks)
 
     def token(self) -> tuple[object, ...]:
         """Changes whenever anything on the page may have changed."""
@@ -97,8 +105,13 @@ def load_state(name: str, number: int) -> RoundState:
         action="round.start", experiment=name, subject=f"round {number}",
         at__gte=OuterRef("experiment__created_at"),  # not of one of its name that was deleted
     )  # fmt: skip
+    looked = Preflight.objects.filter(target=f"{name}/round-{number:03d}")
+    updates = UpdatePoint.objects.filter(round=OuterRef("pk")).order_by("-update")
     rounds = Round.objects.select_related("experiment__owner", "curriculum__version").annotate(
-        has_next=Exists(following), started_by=Subquery(starts.values("actor__username")[:1])
+        has_next=Exists(following),
+        started_by=Subquery(starts.values("actor__username")[:1]),
+        updates=Subquery(updates.values("update")[:1]),
+        checks=Subquery(looked.values("checks")[:1]),
     )
     try:
         round_ = rounds.get(experiment__name=name, number=number)
@@ -111,7 +124,11 @@ def load_state(name: str, number: int) -> RoundState:
         stage.round = round_
     for attempt in attempts:
         attempt.stage = by_id[attempt.stage_id]
-    return RoundState(round_, stages, attempts, bool(round_.has_next), round_.started_by or "")
+    return RoundState(
+        round_, stages, attempts, bool(round_.has_next),
+        started_by=round_.started_by or "", updates=round_.updates or 0,
+        checks=round_.checks or [],
+    )  # fmt: skip
 
 
 def load_data(round_: Round, *, episodes: bool = True) -> RoundData:

@@ -29,7 +29,9 @@ from intraskill_web.experiments.waiting import Line
 from intraskill_web.gates.forest import Forest, forest
 from intraskill_web.gates.health import sound
 from intraskill_web.gates.panel import gate_panel
+from intraskill_web.monitoring.attempts.levels import SEARCHED
 from intraskill_web.monitoring.attempts.logs import LogPart, read_log, tail_start
+from intraskill_web.monitoring.attempts.search import search_log
 from intraskill_web.monitoring.panels.base import Panel, RoundData
 from intraskill_web.monitoring.panels.frontier import frontier
 from intraskill_web.monitoring.panels.health import health
@@ -41,6 +43,7 @@ from intraskill_web.monitoring.signals.strip import Signal, round_signals
 from jobs.transitions import ACTIVE
 
 LOG_BYTES = 16 * 1024
+LOUD_BYTES = 1024 * 1024  # of the tail that is looked through for what warns
 FEW_CHUNKS = 6  # rows of inclusion up to which its column has room for the gate
 
 
@@ -79,9 +82,16 @@ class RoundView:
 
 
 def build(
-    state: RoundState, line: Line | None, *, reader: Any, operate: bool, window: int | None
+    state: RoundState,
+    line: Line | None,
+    *,
+    reader: Any,
+    operate: bool,
+    window: int | None,
+    level: str = "",
 ) -> RoundView:
-    """The whole page for ``reader``. ``window`` limits the inclusion panel to the last steps.
+    """The whole page for ``reader``. ``window`` limits the inclusion panel to the last steps,
+    ``level`` the log to lines as grave.
 
     ``line`` is that in which the round's stage waits; None when it does not.
     """
@@ -129,7 +139,7 @@ def build(
         "next_url": _neighbour(round_, 1) if state.has_next else "",
         "now_box": next((box for box in boxes if box.css == "now"), None),
         "left": left,
-        **_log(state),
+        **_log(state, level),
     }
     return RoundView(state, context, boxes, panels, signals, made, left)
 
@@ -182,13 +192,17 @@ def _neighbour(round_: Round, by: int) -> str:
     return reverse("experiments:round", args=[round_.experiment.name, round_.number + by])
 
 
-def _log(state: RoundState) -> dict[str, Any]:
-    """The tail of the newest attempt's log."""
+def _log(state: RoundState, level: str) -> dict[str, Any]:
+    """The tail of the newest attempt's log, or what warns in a longer one."""
     stage = state.current
     attempt: Attempt | None = state.latest.get(stage.pk) if stage else None
     if attempt is None:
         return {"log_attempt": None}
     path = attempt.log_file
     over = attempt.state not in ACTIVE
-    part: LogPart = read_log(path, tail_start(path, LOG_BYTES), limit=LOG_BYTES, over=over)
-    return {"log_attempt": attempt, "log_stage": stage, "log": part}
+    part: LogPart
+    if level in SEARCHED:
+        part = search_log(path, tail_start(path, LOUD_BYTES), level=level, over=over)
+    else:
+        part = read_log(path, tail_start(path, LOG_BYTES), limit=LOG_BYTES, level=level, over=over)
+    return {"log_attempt": attempt, "log_stage": stage, "log": part, "level": level}

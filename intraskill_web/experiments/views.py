@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -32,6 +33,7 @@ from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.waiting import WAITS, Line, line_of
+from intraskill_web.monitoring.attempts.levels import LEVELS, level_of, level_word
 from intraskill_web.monitoring.panels.inclusion import LAST
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs.transitions import ACTIVE, RoundState
@@ -108,28 +110,37 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
 def round_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """One round: state, stages, signals, five panels, contributions, log."""
     window = choice(request.GET, "window", ("last",))
+    level = level_of(request)
     known = quick_token(name, number) if live.is_poll(request) else None
-    if known and (answer := live.unchanged(request, live.etag(request, [*known, window]))):
+    if known and (answer := live.unchanged(request, live.etag(request, [*known, window, level]))):
         return answer
     state = load_state(name, number)
     line = line_of([state.active])
-    tag = live.etag(request, [*state.token(), window, *(line.token() if line else ())])
+    tag = live.etag(request, [*state.token(), window, level, *(line.token() if line else ())])
     if answer := live.unchanged(request, tag):
         return answer
     last = LAST if window == "last" else None
     reader = request.user
     operate = may_operate(reader)
-    view = round_view.build(state, line, reader=reader, operate=operate, window=last)
+    view = round_view.build(state, line, reader=reader, operate=operate, window=last, level=level)
     polling = live.is_poll(request)
     _look_ahead(request, state.round.experiment, state.round, view.buttons)
     context: dict[str, Any] = view.context | {
         "section": "experiments",
+        "levels": _levels(window, level),
         "polling": polling,
         "etag": tag,
     }
     template = "experiments/_round_live.html" if polling else "experiments/round.html"
     response = page(request, template, context, view.data)
     return live.finish(response, tag, active=state.active is not None)
+
+
+def _levels(window: str, level: str) -> list[tuple[str, str, bool]]:
+    """Address, name and whether it is chosen: the levels of the log."""
+    kept = {"window": window} if window else {}
+    asked = [(key, kept | ({"level": key} if key else {})) for key in LEVELS]
+    return [(f"?{urlencode(query)}", level_word(key), key == level) for key, query in asked]
 
 
 def _look_ahead(

@@ -7,7 +7,7 @@ from django.test import Client
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round, Stage
 from intraskill_web.experiments.round_page import load_data
-from intraskill_web.monitoring.models import MetricPoint
+from intraskill_web.monitoring.models import MetricPoint, Preflight, UpdatePoint
 from intraskill_web.monitoring.panels.frontier import frontier
 from intraskill_web.monitoring.series import PREFIX
 from intraskill_web.skills.models import Curriculum
@@ -61,6 +61,34 @@ def test_inclusion_is_shown_cumulative_or_of_the_last_twenty_steps(
     links = Page(viewer_client.get(page).content.decode()).links
     assert (f"{page}#p2", "Cumulative") in links
     assert (f"{page}?window=last#p2", "Last 20 steps") in links
+
+
+def test_the_log_of_a_round_shows_what_warns_alone(made: Made, viewer_client: Client) -> None:
+    page = "/experiments/demo/rounds/1/"
+    links = Page(viewer_client.get(f"{page}?window=last").content.decode()).links
+    for level in ("info", "warn", "error"):
+        assert (f"?window=last&level={level}#log", level) in links
+    shown = viewer_client.get(f"{page}?level=warn")
+    found = [line.level for line in shown.context["log"].lines]
+    assert found and set(found) == {"warn"}
+    assert "?level=warn" in shown.content.decode(), "what follows is filtered too"
+    assert viewer_client.get(f"{page}?level=loud").status_code == 400
+    whole = viewer_client.get(page)
+    assert whole["ETag"] != shown["ETag"]
+
+
+def test_a_round_tells_its_updates_and_the_preflight_that_let_it_begin(
+    made: Made, viewer_client: Client
+) -> None:
+    checks = [{"name": f"check {n}", "state": "passed", "detail": ""} for n in range(14)]
+    checks[3]["state"] = "warning"
+    Preflight.objects.create(target="demo/round-001", key="k", ready=True, checks=checks)
+    newest = UpdatePoint.objects.filter(round=made.rounds[1]).order_by("-update")[0]
+    text = " ".join(viewer_client.get("/experiments/demo/rounds/1/").content.decode().split())
+    assert "preflight 13 of 14" in text
+    assert f"rollout step, {newest.update} updates" in text
+    first = viewer_client.get("/experiments/demo/rounds/0/").content.decode()
+    assert "preflight" not in Page(first).text
 
 
 def test_the_flow_goes_on_to_cards_once_they_were_made(made: Made, viewer_client: Client) -> None:

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from intraskill_web.core.parameters import choice, whole
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import json_response, page
 from intraskill_web.experiments.config_changes import rows
 from intraskill_web.experiments.models import Attempt
@@ -19,18 +19,17 @@ from intraskill_web.experiments.queue_page import attempt_data
 from intraskill_web.experiments.round_view import crumbs
 from intraskill_web.monitoring.attempts import environment
 from intraskill_web.monitoring.attempts.failure import ended_how, excerpt, hints
+from intraskill_web.monitoring.attempts.levels import LEVELS, SEARCHED, level_of, level_word
 from intraskill_web.monitoring.attempts.logs import CHUNK, LogPart, read_log, tail_start
 from intraskill_web.monitoring.attempts.search import LONGEST, count_levels, search_log
 from jobs.transitions import ACTIVE, State
-
-LEVELS = ("", "info", "warn", "error")
 
 
 @require_safe
 def attempt_page(request: HttpRequest, pk: int) -> HttpResponse:
     """One attempt: how it ended and why, what it ran in, and its log."""
     attempt = _attempt(pk)
-    level, text = _level(request), _text(request)
+    level, text = level_of(request), _text(request)
     part = _part(request, attempt, level, text)
     round_ = attempt.stage.round
     name = _("%(stage)s, attempt %(n)d") % {
@@ -69,7 +68,7 @@ def attempt_page(request: HttpRequest, pk: int) -> HttpResponse:
 def _part(request: HttpRequest, attempt: Attempt, level: str, text: str) -> LogPart:
     """What the log shows: matches from a byte on, or the lines there, or the tail."""
     path, over = attempt.log_file, attempt.state not in ACTIVE
-    if text or level in ("warn", "error"):
+    if text or level in SEARCHED:
         return search_log(path, whole(request.GET, "from"), text=text, level=level, over=over)
     return read_log(path, whole(request.GET, "from", tail_start(path)), level=level, over=over)
 
@@ -77,13 +76,12 @@ def _part(request: HttpRequest, attempt: Attempt, level: str, text: str) -> LogP
 def _links(attempt: Attempt, part: LogPart, level: str, text: str) -> dict[str, Any]:
     """Level buttons with counts, and the ways to earlier and later lines."""
     counts = count_levels(attempt.log_file)
-    words = {"": _("All"), "info": _("info"), "warn": _("warn"), "error": _("error")}
 
     def address(**query: object) -> str:
         given = {"level": level, "q": text, **query}
         return "?" + urlencode({key: value for key, value in given.items() if value != ""})
 
-    searched = bool(text) or level in ("warn", "error")
+    searched = bool(text) or level in SEARCHED
     earlier = part.start and not searched
     return {
         "level": level,
@@ -91,7 +89,7 @@ def _links(attempt: Attempt, part: LogPart, level: str, text: str) -> dict[str, 
         "longest": LONGEST,
         "searched": searched,
         "levels": [
-            (address(level=key), words[key], (counts or {}).get(key), key == level)
+            (address(level=key), level_word(key), (counts or {}).get(key), key == level)
             for key in LEVELS
         ],
         "earlier": address(**{"from": max(0, part.start - CHUNK)}) if earlier else "",
@@ -116,7 +114,7 @@ def _failure(attempt: Attempt) -> dict[str, Any]:
 def log_lines(request: HttpRequest, pk: int) -> HttpResponse:
     """Whole log lines from a byte offset: HTML rows, or JSON with ``?format=json``."""
     attempt = _attempt(pk)
-    level, text = _level(request), _text(request)
+    level, text = level_of(request), _text(request)
     start, over = whole(request.GET, "from"), attempt.state not in ACTIVE
     part = (
         search_log(attempt.log_file, start, text=text, level=level, over=over)
@@ -156,10 +154,6 @@ def _attempt(pk: int) -> Attempt:
     return get_object_or_404(
         Attempt.objects.select_related("stage__round__experiment__owner"), pk=pk
     )
-
-
-def _level(request: HttpRequest) -> str:
-    return choice(request.GET, "level", LEVELS[1:])
 
 
 def _text(request: HttpRequest) -> str:
