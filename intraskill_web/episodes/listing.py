@@ -9,11 +9,10 @@ from intraskill_web.episodes.candidates import take
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.listed import LISTED, Listed
 from intraskill_web.episodes.order import Key, Order
-from intraskill_web.episodes.search import Found, search
+from intraskill_web.episodes.search import Found, search, search_sorted
 from intraskill_web.episodes.words import Hit
 
 PAGE = 50
-SORT_SECONDS = 0.75  # of a page of hits by a column, else it is newest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def _hits(
 ) -> tuple[Found, Order]:
     """A page of hits and the order that they are in. A key without a value goes on newest first."""
     if order.column and (key is None or key.value is not None):
-        found = search(filter_, order, wanted=PAGE + 1, key=key, back=back, seconds=SORT_SECONDS)
+        found = search_sorted(filter_, order, wanted=PAGE + 1, key=key, back=back)
         if key is not None or not found.unread:
             return found, order
     return search(filter_, Order(), wanted=PAGE + 1, key=key, back=back), Order()

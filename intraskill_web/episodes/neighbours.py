@@ -14,10 +14,9 @@ from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import Listed
 from intraskill_web.episodes.models import Episode
 from intraskill_web.episodes.order import Order
-from intraskill_web.episodes.search import SECONDS, search
+from intraskill_web.episodes.search import search, search_sorted
 
 PLACES = 2_000  # counted to either side
-SORTED_SECONDS = 0.3  # to find one neighbour among hits by a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,9 @@ def neighbours(filter_: EpisodeFilter, order: Order, episode: Episode) -> Neighb
         order = Order()
     key = order.key(episode)
     if filter_.words and not filter_.errors:
-        limit = SORTED_SECONDS if order.column else SECONDS
-        ahead = search(filter_, order, wanted=1, key=key, back=True, seconds=limit).rows
-        behind = search(filter_, order, wanted=1, key=key, seconds=limit).rows
+        ask = search_sorted if order.column else search
+        ahead = ask(filter_, order, wanted=1, key=key, back=True).rows
+        behind = ask(filter_, order, wanted=1, key=key).rows
         return Neighbours(_pk(ahead), _pk(behind), None, 0, capped=False)
     ids = Episode.objects.values_list("pk", flat=True)
     found = filter_.apply(ids)

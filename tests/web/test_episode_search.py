@@ -447,3 +447,33 @@ def test_hits_that_cannot_be_sorted_in_time_are_newest_first_and_say_so(
     assert "sort them by turns" in answer["unsorted"]
     page = viewer_client.get("/episodes/", {"q": "buy", "sort": "-turns"}).content.decode()
     assert "Too many hits to sort them by turns in time" in page and "aria-sort" not in page
+
+
+def test_frequent_words_are_sorted_by_walking_along_the_column(
+    ranked: list[Episode], viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intraskill_web.episodes.listing.PAGE", 2)
+    real, walked = search_module.take, []
+
+    def slow(filter_: EpisodeFilter, rows: Any, order: Order, *args: Any, **more: Any) -> list[Any]:
+        if order.column and "q" in filter_.values:
+            raise TooSlow  # to sort all candidates
+        walked.append(filter_.values)
+        return real(filter_, rows, order, *args, **more)
+
+    monkeypatch.setattr(search_module, "take", slow)
+    query = {"q": "buy", "sort": "-turns", "purpose": "bare", "format": "json"}
+    seen: list[int] = []
+    while True:
+        answer = viewer_client.get("/episodes/", query).json()
+        assert (answer["sort"], answer["unsorted"]) == ("-turns", "")
+        seen += [row["turns"] for row in answer["results"]]
+        if answer["older"] is None:
+            break
+        query["before"] = answer["older"]
+    assert seen == [9, 9, 7, 4, 4, 2]
+    assert walked and all(values == {"purpose": "bare"} for values in walked)
+    few = viewer_client.get("/episodes/", query | {"q": "水杯", "before": ""}).json()
+    assert [row["id"] for row in few["results"]] == [ranked[1].pk]
+    marked = viewer_client.get("/episodes/", query | {"persona": "brand=tarn", "before": ""}).json()
+    assert "sort them by turns" in marked["unsorted"]  # the index alone knows the persona
