@@ -26,6 +26,7 @@ from jobs.transitions import ACTIVE, State
 Kind = Literal["gpu", "cpu"]
 Room = Mapping[Kind, int]
 KINDS: tuple[Kind, ...] = ("gpu", "cpu")
+WORK = "work"  # the kind of what is no attempt: replays, exports, orders
 WAITING = (State.REQUESTED, State.QUEUED)
 
 
@@ -54,7 +55,7 @@ def queue_name(host: str, kind: str) -> str:
     return f"{settings.INTRASKILL_QUEUE}:{host}:{kind}"
 
 
-def queue_names(kinds: Iterable[str] = KINDS) -> list[str]:
+def queue_names(kinds: Iterable[str] = (*KINDS, WORK)) -> list[str]:
     """The queues that a worker of this host listens to, in the order in which it serves them."""
     return [queue_name(settings.INTRASKILL_HOST_NAME, kind) for kind in kinds]
 
@@ -112,12 +113,18 @@ def room_of(host: str, workers: Sequence[Mapping[str, Any]], taken: Collection[s
 
     ``workers``: its rows; ``taken``: the queues of the attempts that it has.
     """
-    free, room = len(workers) - len(taken), {}
+    free, room = len(of_stages(host, workers)) - len(taken), {}
     for kind in KINDS:
         name = queue_name(host, kind)
         listen = sum(not w.get("queues") or name in w["queues"] for w in workers)
         room[kind] = min(free, listen - sum(queue == name for queue in taken))
     return room
+
+
+def of_stages(host: str, workers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of a host's workers that take attempts, of whatever kind."""
+    names = {queue_name(host, kind) for kind in KINDS}
+    return [w for w in workers if not w.get("queues") or names & set(w["queues"])]
 
 
 def hosts_up() -> list[str]:

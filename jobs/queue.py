@@ -123,17 +123,18 @@ def enqueue(attempt_id: int, job_id: str, queue_name: str) -> bool:
 def enqueue_work_on_commit(function: str, pk: int, job_id: str) -> None:
     """After the transaction, hand in work that is no attempt, such as an export: its row's id.
 
-    It goes to this host's queue for what needs no GPU, because its files lie here. When the queue
-    is down nothing is raised; the row stays as requested, and ``left_over.py`` hands it in again.
+    It goes to a queue of this host, because its files lie here, and to one of its own, so that a
+    worker can take it beside a stage of hours. When the queue is down nothing is raised; the row
+    stays as requested, and ``left_over.py`` hands it in again.
     """
     transaction.on_commit(partial(_enqueue_work, function, pk, job_id), robust=True)
 
 
 def _enqueue_work(function: str, pk: int, job_id: str) -> None:
-    from jobs.placement import queue_name  # reads rows, which this module is imported before
+    from jobs.placement import WORK, queue_name  # reads rows, which this is imported before
 
     with suppress(RedisError, DuplicateJobError):
-        _queue(queue_name(settings.INTRASKILL_HOST_NAME, "cpu")).enqueue_call(
+        _queue(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).enqueue_call(
             function,
             args=(pk,),
             timeout=NO_TIMEOUT,
@@ -152,9 +153,9 @@ def enqueue_work(function: str, pk: int) -> None:
 
 def work_waiting() -> set[tuple[str, int]]:
     """Function and row of what waits for this host's workers. Raises RedisError."""
-    from jobs.placement import queue_name
+    from jobs.placement import WORK, queue_name
 
-    jobs = _queue(queue_name(settings.INTRASKILL_HOST_NAME, "cpu")).get_jobs()
+    jobs = _queue(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).get_jobs()
     return {(str(job.func_name), int(job.args[0])) for job in jobs}
 
 

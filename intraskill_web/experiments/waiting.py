@@ -112,7 +112,7 @@ def _turn(attempt: Attempt) -> tuple[Any, ...]:
 
 
 def _has_one_worker(host: Host | None) -> bool:
-    return host is not None and len(host.workers) == 1
+    return host is not None and len(placement.of_stages(host.name, host.workers)) == 1
 
 
 def _unplaced(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:

@@ -71,9 +71,12 @@ def _start(supervisor: Supervisor, port: int | None) -> None:
         call_command("translations", verbosity=0)
         publish_static_files()
     _await_queue(supervisor)
+    beside = port is not None  # pages ask for replays and exports, which wait for no stage
     for number in range(settings.INTRASKILL_WORKERS):
         name = WORKER if number == 0 else f"{WORKER}-{number + 1}"
-        supervisor.start(Service(name, _manage("worker")))
+        supervisor.start(Service(name, _worker("stages" if beside else "")))
+    if beside:
+        supervisor.start(Service(f"{WORKER}-side", _worker("work")))
     supervisor.start(Service("reconciler", _manage("reconcile")))
     if port is not None:
         _start_web(supervisor, port)
@@ -167,6 +170,10 @@ def first_admin(home: Path) -> str | None:
     admin = User.objects.create_superuser("admin", password=password)
     admin.groups.add(Group.objects.get(name="admin"))
     return password
+
+
+def _worker(kinds: str) -> tuple[str, ...]:
+    return _manage("worker") + (("--kinds", kinds) if kinds else ())
 
 
 def _manage(command: str) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ def test_the_queue_tells_what_waits(valkey: subprocess.Popen[bytes]) -> None:
     queue.enqueue_work(Replay.JOB, 7)
     queue.enqueue_work(Replay.JOB, 7)
     assert queue.work_waiting() == {(Replay.JOB, 7)}
-    name = placement.queue_name(settings.INTRASKILL_HOST_NAME, "cpu")
+    name = placement.queue_name(settings.INTRASKILL_HOST_NAME, placement.WORK)
     link: Redis = queue.connection()
     Queue(name, connection=link, serializer=JSONSerializer).empty()
     assert queue.work_waiting() == set()

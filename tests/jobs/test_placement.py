@@ -17,6 +17,7 @@ from intraskill_web.experiments.moves import move
 from intraskill_web.experiments.services import retry_stage, start_round, stop_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs import placement, queue, reconcile
+from jobs.management.commands.worker import SERVED
 from jobs.models import Host
 from jobs.transitions import State
 
@@ -137,6 +138,23 @@ def test_a_worker_that_trains_leaves_no_room_for_what_needs_no_gpu(
     assert placement.place(waiting) is None
     Host.objects.update(workers=[{"pid": 1}, {"pid": 2}])
     assert placement.place(waiting) == placement.Place("gpu-1", "stages:gpu-1:cpu")
+
+
+def test_a_worker_for_replays_alone_makes_no_room_for_a_stage(
+    experiments: list[Experiment], handed_in: Jobs
+) -> None:
+    one = host("laptop", gpus=0)
+    workers = [{"pid": pid, "queues": [placement.queue_name("laptop", kind) for kind in kinds]}
+               for pid, kinds in ((1, SERVED["stages"]), (2, SERVED["work"]))]  # fmt: skip
+    Host.objects.filter(pk=one.pk).update(workers=workers)
+    for experiment in experiments:
+        start_round(experiment)
+    first, second = (attempt_of(e) for e in experiments)
+    assert (first.queue, second.queue) == ("stages:laptop:gpu", ""), "one stage at a time"
+    second.skip_reason = "asked for"
+    assert placement.place(second) is None, "of whatever kind"
+    Host.objects.filter(pk=one.pk).update(workers=workers[1:])
+    assert placement.rooms(first)["laptop"] == {"gpu": 0, "cpu": 0}
 
 
 def test_a_worker_of_one_kind_is_no_room_for_the_other(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.home_databases import leave_empty
+from tests.home_databases import leave_empty, rows
 from tests.jobs.homes import Running, end_all, environment, manage, processes_of
 from tests.ports import free_port
 
@@ -33,6 +33,13 @@ def address_of(running: Running) -> str:
     return running.output.split("ready: ")[1].split()[0]
 
 
+def workers_of(home: Path) -> list[list[str]]:
+    """The kinds that each worker of the home's host listens to."""
+    ((found,),) = rows(home, "SELECT workers FROM jobs_host")
+    workers = json.loads(found) if isinstance(found, str) else found
+    return [sorted(name.rpartition(":")[2] for name in worker["queues"]) for worker in workers]
+
+
 def test_it_serves_pages_prints_the_first_password_once_and_ends_clean(homes: Path) -> None:
     home = homes / "one"
     leave_empty(home)
@@ -46,6 +53,8 @@ def test_it_serves_pages_prints_the_first_password_once_and_ends_clean(homes: Pa
     assert f"first login: admin / {password}" in up.output
     doctor = json.loads(manage(home, "doctor", "--json").stdout)
     assert doctor["ok"], doctor
+    up.until(lambda: len(workers_of(home)) == 2, "a worker for stages and one beside it")
+    assert sorted(workers_of(home)) == [["cpu", "gpu"], ["work"]]
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(60) == 0
     assert up.output.endswith("ended\n")

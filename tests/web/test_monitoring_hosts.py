@@ -15,6 +15,7 @@ from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import new_attempt
 from intraskill_web.experiments.waiting import waiting_reason
+from jobs import placement
 from jobs.models import Host
 from jobs.queue import QueueStatus
 from jobs.transitions import ACTIVE, State
@@ -190,6 +191,10 @@ def test_the_only_worker_of_a_host_is_waited_for_whatever_the_queue(
         "Waits at gpu-07 for Train of a · place 2 of 2",
         "Waits at gpu-07 for Train of a · place 1 of 2",
     ]
+    side = {"pid": 2, "queues": [placement.queue_name("gpu-07", placement.WORK)]}
+    Host.objects.update(workers=[{"pid": 1}, side])
+    hosts = list(Host.objects.all())
+    assert [waiting_reason(attempt, UP, made, hosts) for attempt in made[1:]] == said
     Host.objects.update(workers=[{"pid": 1}, {"pid": 2}])
     hosts = list(Host.objects.all())
     assert waiting_reason(made[1], UP, made, hosts) == "A worker of gpu-07 takes it next"
