@@ -36,6 +36,12 @@ FIRST_READ: dict[str, str] = {
     "evaluation.test_tasks": "select",
     "gate": "gate",
 }
+# what only the embedded engine reads; slime's counterparts stand in the launch file
+NOT_ON_SLIME = {
+    "threads", "train.rollout.batch_size", "train.optimiser.std_normalisation",
+    "train.optimiser.warmup_updates", "train.optimiser.gradient_clip",
+    "train.optimiser.micro_batch",
+}  # fmt: skip
 SECTIONS = ("temperature", "max_new_tokens", "threads", "curriculum", "train", "analyst",
             "evaluation", "gate")  # fmt: skip
 
@@ -81,6 +87,13 @@ def refuse(changes: Changes, config: Config, *, stage: str) -> None:
     """Raises InputError for a change that a round about to run ``stage`` can no longer take."""
     position = STAGE_ORDER.index(stage)
     for key, (_before, after) in changes.items():
+        if config.get("engine") == "slime" and key in NOT_ON_SLIME:
+            raise InputError(
+                "slime reads no such setting",
+                field=key,
+                value=after,
+                remedy="Start another experiment with another launch file",
+            )
         reader = first_reader(key, config)
         if reader is None:
             raise InputError(

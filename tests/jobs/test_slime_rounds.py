@@ -13,8 +13,10 @@ import yaml
 from django.test import Client
 
 from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments.config_changes import from_dotted, merged
 from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Attempt, Experiment
+from intraskill_web.experiments.rework import change_of_next
 from intraskill_web.experiments.services import start_round
 from intraskill_web.monitoring.models import MetricPoint, Preflight
 from intraskill_web.monitoring.preflight.run import require_ready
@@ -159,8 +161,16 @@ def test_a_round_that_was_changed_trains_as_it_says(experiment: Experiment) -> N
     launch = command.parts[0].config
     assert isinstance(launch, SlimeConfig)
     assert (launch.optimiser.lr, launch.sampling.temperature) == (3e-6, 0.8)
+    assert launch.sampling.seed == config.seed, "arms of a sweep differ by it"
     assert (launch.batch.num_rollout, launch.batch.global_batch_size) == (6, 2)
     assert launch.checkpoints.save == plan.folder / "train" / "megatron"
+
+
+@pytest.mark.parametrize("key", ["train.optimiser.gradient_clip", "threads"])
+def test_what_slime_has_no_setting_for_cannot_be_changed(experiment: Experiment, key: str) -> None:
+    with pytest.raises(InputError, match="slime reads no such setting") as refused:
+        change_of_next(experiment, merged(experiment.config, from_dotted({key: 2})))
+    assert key in str(refused.value)
 
 
 def test_a_host_changes_nothing_of_a_frozen_launch_but_where_it_runs() -> None:

@@ -116,7 +116,9 @@ def _sizes(config: SlimeConfig) -> list[str]:
 
 
 def _sampling(config: SlimeConfig) -> list[str]:
+    seed = config.sampling.seed
     return [
+        *([] if seed is None else ["--rollout-seed", str(seed)]),
         *("--rollout-max-response-len", str(config.tokens.rollout_max_response_len)),
         *("--rollout-max-context-len", str(config.tokens.rollout_max_context_len)),
         *("--rollout-temperature", str(config.sampling.temperature)),

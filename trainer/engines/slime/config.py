@@ -151,6 +151,9 @@ class SamplingSettings(Config):
     temperature: Positive = 0.6
     top_p: float = 1.0
     top_k: int = -1
+    seed: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="of task order and sampling; null: slime's own"
+    )
 
 
 class AlgorithmSettings(Config):

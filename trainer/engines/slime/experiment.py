@@ -116,7 +116,7 @@ def round_launch(
             "global_batch_size": kept // train.optimiser.updates_per_step,
             "num_rollout": first + (number + 1) * train.steps,
         },
-        "sampling": {"temperature": config.temperature},
+        "sampling": {"temperature": config.temperature, "seed": config.seed},
         "tokens": {"rollout_max_response_len": config.max_new_tokens},
         "algorithm": {
             "eps_clip": train.optimiser.clip_low,
