@@ -111,6 +111,7 @@ class _Run:
         if self.stage.round.config:
             write_json(self.plan.own_config, self.stage.round.config)
         set_aside(self.stage, self.plan)
+        self.commands = self.spec.commands(self.plan)  # none goes on from what was set aside
         self.spec.prepare(self.plan)
         absent = missing(self.spec.needs(self.plan))
         if absent:

@@ -13,10 +13,12 @@ import yaml
 from django.test import Client
 
 from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments import services
 from intraskill_web.experiments.config_changes import from_dotted, merged
+from intraskill_web.experiments.flow import new_round, request
 from intraskill_web.experiments.making import create_experiment
-from intraskill_web.experiments.models import Attempt, Experiment
-from intraskill_web.experiments.rework import change_of_next
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.rework import change_of_next, retry_with_changes
 from intraskill_web.experiments.services import start_round
 from intraskill_web.monitoring.models import MetricPoint, Preflight
 from intraskill_web.monitoring.preflight.run import require_ready
@@ -31,6 +33,7 @@ from tests.ports import free_port
 from tests.trainer.engines_slime.launch_files import make_launch
 from trainer.config import ExperimentConfig
 from trainer.config_files import load_config, parse_config, read_yaml
+from trainer.engines.slime.checkpoints import TRACKER
 from trainer.engines.slime.config import SlimeConfig
 from trainer.errors import InputError
 from trainer.files import read_json, write_bytes, write_json, write_text
@@ -164,6 +167,38 @@ def test_a_round_that_was_changed_trains_as_it_says(experiment: Experiment) -> N
     assert launch.sampling.seed == config.seed, "arms of a sweep differ by it"
     assert (launch.batch.num_rollout, launch.batch.global_batch_size) == (6, 2)
     assert launch.checkpoints.save == plan.folder / "train" / "megatron"
+
+
+def test_training_again_with_other_settings_begins_where_the_round_began(
+    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(slime_train, "PROGRAM", ("-c", "raise SystemExit(2)"))
+    train = begun_at_train(experiment)
+    plan = plan_of(train.round)
+    file = plan.config_file("train", "train")
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    write_text(plan.folder / "train" / "megatron" / TRACKER, "1")
+    services.retry_stage(train)
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    assert load_config(file, SlimeConfig).checkpoints.load == plan.folder / "train" / "megatron"
+
+    retry_with_changes(train, from_dotted({"train.optimiser.learning_rate": 3e-6}))
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    launch = load_config(file, SlimeConfig)
+    assert launch.checkpoints.load == tmp_path / "host" / "dist"
+    assert (launch.optimiser.lr, launch.checkpoints.save.exists()) == (3e-6, False)
+
+
+def begun_at_train(experiment: Experiment) -> Stage:
+    """Round 0 with its first stage done and an attempt at its training."""
+    round_ = new_round(experiment, 0)
+    round_.stages.filter(kind="freeze").update(state=State.SUCCEEDED)
+    plan = plan_of(round_)
+    for path in (plan.curriculum, plan.bank):
+        write_json(path, {})
+    train = round_.stages.get(kind="train")
+    request(train)
+    return train
 
 
 @pytest.mark.parametrize("key", ["train.optimiser.gradient_clip", "threads"])
