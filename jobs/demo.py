@@ -17,7 +17,8 @@ from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import resume_round, start_round
 from jobs.transitions import RoundState
 from trainer.config import ExperimentConfig, GateSettings
-from trainer.config_files import load_config, parse_config
+from trainer.config_files import load_config, parse_config, read_yaml
+from trainer.engines.slime.experiment import frozen_files, settled
 from trainer.errors import InputError
 
 DEMO = "demo"
@@ -134,7 +135,11 @@ def _same(experiment: Experiment, config: ExperimentConfig) -> bool:
         frozen = ExperimentConfig.model_validate(experiment.config).model_dump(mode="json")
     except ValidationError:
         return False
-    return {**frozen, "start": None} == {**config.model_dump(mode="json"), "start": None}
+    ours = settled(config)
+    if {**frozen, "start": None} != {**ours.model_dump(mode="json"), "start": None}:
+        return False
+    files = frozen_files(config.slime) if config.slime else {}
+    return all(read_yaml(experiment.folder / place) == made for place, made in files.items())
 
 
 def _begin(experiment: Experiment) -> None:

@@ -272,8 +272,8 @@ class GateSettings(Config):
 class ExperimentConfig(Config):
     """A whole experiment: everything its rounds do follows from this value and its seed.
 
-    With engine ``slime`` the start checkpoint is a Hugging Face folder, and ``train``,
-    ``temperature`` and ``max_new_tokens`` are filled from the launch file when it is made.
+    With engine ``slime`` the start checkpoint is a Hugging Face folder, and what is not said of
+    ``train``, ``temperature`` and ``max_new_tokens`` is taken from the launch file.
     """
 
     name: Name

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from intraskill_web.experiments.states import STAGE_ORDER
 from trainer.config import ExperimentConfig
+from trainer.engines.slime.experiment import NOT_ON_SLIME
 from trainer.errors import InputError
 
 Config = Mapping[str, Any]
@@ -36,12 +37,6 @@ FIRST_READ: dict[str, str] = {
     "evaluation.test_tasks": "select",
     "gate": "gate",
 }
-# what only the embedded engine reads; slime's counterparts stand in the launch file
-NOT_ON_SLIME = {
-    "threads", "train.rollout.batch_size", "train.optimiser.std_normalisation",
-    "train.optimiser.warmup_updates", "train.optimiser.gradient_clip",
-    "train.optimiser.micro_batch",
-}  # fmt: skip
 SECTIONS = ("temperature", "max_new_tokens", "threads", "curriculum", "train", "analyst",
             "evaluation", "gate")  # fmt: skip
 

@@ -16,8 +16,7 @@ from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from trainer.canonical import fingerprint
 from trainer.config import ExperimentConfig
-from trainer.engines.slime.experiment import filled_from_launch, frozen_launch, start_checkpoint
-from trainer.engines.slime.serving import SlimeSettings
+from trainer.engines.slime.experiment import frozen_files, settled, start_checkpoint
 from trainer.errors import InputError
 from trainer.files import write_json, write_text
 
@@ -97,28 +96,16 @@ def _claim(folder: Path) -> None:
 def _freeze(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     start = folder / "start"
     shutil.copyfile(config.start.skillbank, start / "skillbank.json")
-    frozen = config
     if config.slime is None:
         shutil.copytree(config.start.checkpoint, start / "checkpoint")
-    else:
-        frozen = _freeze_slime(config, config.slime, start)
+    else:  # weights are too large to be copied
+        start_checkpoint(start / "checkpoint", config.start.checkpoint)
+        for place, document in frozen_files(config.slime).items():
+            text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+            write_text(folder / place, text)
     relative = config.start.model_copy(
         update={"skillbank": Path("start/skillbank.json"), "checkpoint": Path("start/checkpoint")}
     )
-    frozen = frozen.model_copy(update={"start": relative})
+    frozen = settled(config).model_copy(update={"start": relative})
     write_json(folder / "experiment.json", frozen.model_dump(mode="json"))
     return frozen
-
-
-def _freeze_slime(
-    config: ExperimentConfig, settings: SlimeSettings, start: Path
-) -> ExperimentConfig:
-    """The launch file and its hooks as they are now; weights are too large to be copied."""
-    start_checkpoint(start / "checkpoint", config.start.checkpoint)
-    launch, hooks = frozen_launch(settings.launch, start / "hooks.yaml")
-    for name, document in (("launch", launch), ("hooks", hooks)):
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-        write_text(start / f"{name}.yaml", text)
-    filled = filled_from_launch(config, settings.launch)
-    own = settings.model_copy(update={"launch": Path("start/launch.yaml")})
-    return filled.model_copy(update={"slime": own})

@@ -19,6 +19,7 @@ from intraskill_web.experiments.presets import arm_config, preset
 from trainer.canonical import safe_name
 from trainer.config import ExperimentConfig
 from trainer.config_files import load_config
+from trainer.engines.slime.experiment import from_folder
 from trainer.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,14 +48,7 @@ def base_config(name: str) -> ExperimentConfig:
         raise InputError(
             "no such base", field="base", value=name, remedy=f"Known: {', '.join(bases()[:20])}"
         )
-    config = ExperimentConfig.model_validate(found.config)
-    start = config.start.model_copy(
-        update={
-            "skillbank": found.folder / "start" / "skillbank.json",
-            "checkpoint": found.folder / "start" / "checkpoint",
-        }
-    )
-    return config.model_copy(update={"start": start})
+    return from_folder(ExperimentConfig.model_validate(found.config), found.folder)
 
 
 def start_sweep(

@@ -20,8 +20,10 @@ from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.rework import change_of_next, retry_with_changes
 from intraskill_web.experiments.services import start_round
+from intraskill_web.experiments.sweeps import base_config, start_sweep
 from intraskill_web.monitoring.models import MetricPoint, Preflight
 from intraskill_web.monitoring.preflight.run import require_ready
+from jobs import demo
 from jobs.launchers import slime_round
 from jobs.launchers.slime_round import host_environment
 from jobs.layout import RoundPlan, write_config
@@ -127,7 +129,7 @@ def test_two_rounds_train_are_analysed_validated_and_gated(
     checkpoints = set(served.values_list("checkpoint", flat=True))
     assert record["checkpoint_id"] in checkpoints and len(checkpoints) == 3
     chunk = rounds[0].gate_runs.get().contributions.get(logical_chunk_id="chunk-a")
-    assert chunk.coefficient > 0.3 and chunk.status == "selected"
+    assert (chunk.coefficient or 0) > 0.3 and chunk.status == "selected"
     assert not list(first.folder.glob("serving/*/server.json")), "no server is left"
 
     for page in ("", "rounds/0/", "rounds/1/", "rounds/0/gate/", "next/", "preflight/"):
@@ -152,6 +154,42 @@ def test_the_launch_file_says_steps_groups_optimiser_and_sampling(experiment: Ex
     launch = load_config(experiment.folder / "start" / "launch.yaml", SlimeConfig)
     assert launch.paths.hooks == experiment.folder / "start" / "hooks.yaml"
     assert launch.paths.slime.is_absolute() and launch.paths.slime.is_dir()
+
+
+@pytest.mark.django_db
+def test_what_an_experiment_says_itself_counts_before_its_launch_file(
+    document: dict[str, Any], tmp_path: Path, home: Path
+) -> None:
+    said = {"train": {"steps": 3, "optimiser": {"learning_rate": 2e-6}}, "temperature": 0.9}
+    frozen = ExperimentConfig.model_validate(made({**document, **said}, tmp_path).config)
+    assert (frozen.train.steps, frozen.train.optimiser.learning_rate) == (3, 2e-6)
+    assert (frozen.temperature, frozen.max_new_tokens) == (0.9, 4096)
+    assert frozen.train.rollout.groups_per_wave == 2, "of the launch file"
+
+
+def test_the_same_file_goes_on_with_its_experiment_and_another_launch_makes_another(
+    experiment: Experiment, handed_in: Jobs, document: dict[str, Any], tmp_path: Path
+) -> None:
+    config = parse_config(document, ExperimentConfig, file=tmp_path / "large.yaml")
+    assert demo.run_once(config) == experiment
+    launch = tmp_path / "host" / "launch.yaml"
+    launch.write_text(yaml.safe_dump({**read_yaml(launch), "cluster": {"num_gpus": 8}}))
+    assert demo.run_once(config).name == "large-2"
+
+
+def test_arms_of_a_sweep_begin_from_an_experiment_and_differ_in_training(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    runs = experiment.folder.parent
+    base = base_config("large")
+    start_sweep("arms", base, arms=["published", "plain-grpo"], seeds=[1])
+    plain = Experiment.objects.get(arm="plain-grpo")
+    assert plain.config["train"]["rollout"]["full_skill_retry"] is False
+    export = runs / plain.name / "start" / "checkpoint" / "export"
+    assert export.resolve() == tmp_path / "host" / "hf"
+    launches = [load_config(f, SlimeConfig) for f in runs.glob("arms-*/start/launch.yaml")]
+    assert {launch.paths.hooks.parent.parent.parent for launch in launches} == {runs}
+    assert len({launch.paths.hooks for launch in launches}) == 2
 
 
 def test_a_round_that_was_changed_trains_as_it_says(experiment: Experiment) -> None:
@@ -199,6 +237,27 @@ def begun_at_train(experiment: Experiment) -> Stage:
     train = round_.stages.get(kind="train")
     request(train)
     return train
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        ({"global_batch_size": 64}, r"batch\.global_batch_size: must divide the 2 episodes"),
+        ({"over_sampling_batch_size": 1, "rollout_batch_size": 2}, "groups_per_wave must be"),
+    ],
+)
+def test_a_launch_file_whose_numbers_do_not_fit_is_refused_by_name(
+    document: dict[str, Any], tmp_path: Path, home: Path, batch: dict[str, int], words: str
+) -> None:
+    file = tmp_path / "host" / "launch.yaml"
+    launch = read_yaml(file)
+    launch["batch"].update(batch)
+    file.write_text(yaml.safe_dump(launch))
+    with pytest.raises(InputError, match=words) as refused:
+        made(document, tmp_path)
+    assert str(file) in str(refused.value)
+    assert not (home / "runs" / "large").exists()
 
 
 @pytest.mark.parametrize("key", ["train.optimiser.gradient_clip", "threads"])
@@ -270,6 +329,9 @@ def test_the_preflight_looks_at_model_and_launch(
         ({"engine": "local"}, "slime must be set exactly when the engine is 'slime'"),
         ({"analyst": {"kind": "rule_based", "watch": True}}, "analyst.watch works beside"),
         ({"start": {"skillbank": "host/bank.json", "checkpoint": "host"}}, "no Hugging Face check"),
+        ({"threads": 2}, "slime reads no such setting"),
+        ({"train": {"optimiser": {"warmup_updates": 3}}}, "slime reads no such setting"),
+        ({"train": {"optimiser": {"updates_per_step": 2}}}, "must divide the 1 groups of a step"),
     ],
 )
 def test_what_cannot_run_is_refused_when_it_is_made(

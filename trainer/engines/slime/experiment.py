@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from trainer.config import ExperimentConfig, OptimiserConfig, RolloutConfig, TrainSettings
+from trainer.config import ExperimentConfig
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import (
     export_folder,
@@ -23,12 +24,20 @@ from trainer.engines.slime.checkpoints import (
     verify_saved,
 )
 from trainer.engines.slime.config import SlimeConfig
+from trainer.engines.slime.serving import SlimeSettings
 from trainer.engines.slime.settings import PREFIX, HookSettings, read_hook_settings
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
 
 EXPORT = "export"  # the link in a checkpoint's folder to the exported weights
 RECORD = "checkpoint.json"
+# what only the embedded engine reads; slime's counterparts stand in the launch file
+NOT_ON_SLIME = (
+    *("threads", "train.rollout.batch_size", "train.optimiser.std_normalisation"),
+    *("train.optimiser.warmup_updates", "train.optimiser.gradient_clip"),
+    "train.optimiser.micro_batch",
+)
+LAUNCH, HOOKS = Path("start/launch.yaml"), Path("start/hooks.yaml")  # in the run folder
 STATE = "megatron"  # the folder of Megatron's state, which the next round goes on from
 
 
@@ -38,46 +47,79 @@ def read_launch(path: Path) -> tuple[SlimeConfig, HookSettings]:
     return launch, read_hook_settings(launch.paths.hooks)
 
 
-def filled_from_launch(config: ExperimentConfig, path: Path) -> ExperimentConfig:
-    """The experiment with what its launch file says of steps, groups, optimiser and sampling."""
+def settled(config: ExperimentConfig) -> ExperimentConfig:
+    """The experiment as it is frozen: with what its launch file says of steps, groups, optimiser
+    and sampling, where it does not say that itself; one on another engine as it is.
+
+    Raises InputError for values that slime cannot take, or has no setting for.
+    """
+    if config.slime is None:
+        return config
+    path = config.slime.launch
     launch, hooks = read_launch(path)
     batch, adam = launch.batch, launch.optimiser
-    train = TrainSettings(
-        steps=launch.loop.steps_per_round,
-        rollout=RolloutConfig(
-            groups_per_wave=batch.wave,
-            groups_kept=batch.rollout_batch_size,
-            episodes_per_group=batch.n_samples_per_prompt,
-            max_turns=hooks.max_steps,
-            full_skill_retry=hooks.full_skill_retry,
-            max_consecutive_failed_groups=hooks.max_consecutive_failed_groups,
-        ),
-        optimiser=OptimiserConfig(
-            learning_rate=adam.lr,
-            updates_per_step=batch.episodes_kept // batch.episodes_per_update,
-            std_normalisation=True,  # slime's, unless its flag says otherwise
-            clip_low=launch.algorithm.eps_clip,
-            clip_high=launch.algorithm.eps_clip_high,
-            betas=(adam.adam_beta1, adam.adam_beta2),
-            weight_decay=adam.weight_decay,
-            warmup_updates=0,
-        ),
-    )
-    return config.model_copy(
-        update={
-            "train": train,
-            "temperature": launch.sampling.temperature,
-            "max_new_tokens": launch.tokens.rollout_max_response_len,
-        }
-    )
+    updates, rest = divmod(batch.episodes_kept, batch.episodes_per_update)
+    if rest or updates == 0:
+        raise InputError(
+            f"must divide the {batch.episodes_kept} episodes of a step: slime drops the rest",
+            file=path,
+            field="batch.global_batch_size",
+            value=batch.episodes_per_update,
+            remedy="Choose a divisor, or leave it out for one update a step",
+        )
+    filled = {
+        "train": {
+            "steps": launch.loop.steps_per_round,
+            "rollout": {
+                "groups_per_wave": batch.wave,
+                "groups_kept": batch.rollout_batch_size,
+                "episodes_per_group": batch.n_samples_per_prompt,
+                "max_turns": hooks.max_steps,
+                "full_skill_retry": hooks.full_skill_retry,
+                "max_consecutive_failed_groups": hooks.max_consecutive_failed_groups,
+            },
+            "optimiser": {
+                "learning_rate": adam.lr,
+                "updates_per_step": updates,
+                "std_normalisation": True,  # slime's, unless its flag says otherwise
+                "clip_low": launch.algorithm.eps_clip,
+                "clip_high": launch.algorithm.eps_clip_high,
+                "betas": (adam.adam_beta1, adam.adam_beta2),
+                "weight_decay": adam.weight_decay,
+                "warmup_updates": 0,
+            },
+        },
+        "temperature": launch.sampling.temperature,
+        "max_new_tokens": launch.tokens.rollout_max_response_len,
+    }
+    of_launch = {**config.model_dump(), **filled, "threads": None}
+    default = parse_config(of_launch, ExperimentConfig, file=path)
+    said = _laid_over(filled, config.model_dump(include=set(filled), exclude_unset=True))
+    made = parse_config({**config.model_dump(), **said}, ExperimentConfig, file=path)
+    for key in NOT_ON_SLIME:
+        _, _, name = key.rpartition(".")
+        if (value := _at(made, key)) != _at(default, key):
+            raise InputError(
+                "slime reads no such setting",
+                field=key,
+                value=value,
+                remedy=f"Leave {name} out; what slime has is set in the launch file",
+            )
+    _episodes_per_update(made)
+    return made.model_copy(update={"slime": config.slime.model_copy(update={"launch": LAUNCH})})
 
 
-def frozen_launch(path: Path, hooks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The documents of launch and hooks with absolute paths; ``hooks`` is where theirs will lie."""
-    launch, _hooks = read_launch(path)
-    paths = launch.paths.model_copy(update={"custom_config": hooks})
-    frozen = launch.model_copy(update={"paths": paths})
-    return frozen.model_dump(mode="json"), read_yaml(launch.paths.hooks)
+def _at(config: ExperimentConfig, key: str) -> Any:
+    return attrgetter(key)(config)
+
+
+def frozen_files(settings: SlimeSettings) -> dict[Path, dict[str, Any]]:
+    """Launch and hooks by their place in the run folder. Paths are absolute, but for the hooks',
+    which lie beside the launch, so that both can move."""
+    launch, _hooks = read_launch(settings.launch)
+    paths = launch.paths.model_copy(update={"custom_config": Path(HOOKS.name)})
+    frozen = launch.model_copy(update={"paths": paths}).model_dump(mode="json")
+    return {LAUNCH: frozen, HOOKS: read_yaml(launch.paths.hooks)}
 
 
 def round_launch(
@@ -99,7 +141,6 @@ def round_launch(
     train, groups = config.train, config.train.rollout
     save = out / STATE
     begins = base.checkpoints.load if before is None else before / STATE
-    kept = groups.groups_kept * groups.episodes_per_group
     first = first_step(base) if before is None else read_json(_record_of(before))["first_step"]
     changed = {
         "round_id": f"round-{number:03d}",
@@ -113,7 +154,7 @@ def round_launch(
             "rollout_batch_size": groups.groups_kept,
             "n_samples_per_prompt": groups.episodes_per_group,
             "over_sampling_batch_size": groups.groups_per_wave,
-            "global_batch_size": kept // train.optimiser.updates_per_step,
+            "global_batch_size": _episodes_per_update(config),
             "num_rollout": first + (number + 1) * train.steps,
         },
         "sampling": {"temperature": config.temperature, "seed": config.seed},
@@ -138,6 +179,19 @@ def round_launch(
     return parse_config(_laid_over(base.model_dump(), changed), SlimeConfig, file=launch)
 
 
+def _episodes_per_update(config: ExperimentConfig) -> int:
+    groups, updates = config.train.rollout, config.train.optimiser.updates_per_step
+    if groups.groups_kept % updates:
+        raise InputError(
+            f"must divide the {groups.groups_kept} groups of a step (train.rollout.groups_kept), "
+            "because a group may not straddle two updates",
+            field="train.optimiser.updates_per_step",
+            value=updates,
+            remedy="Choose a divisor",
+        )
+    return groups.groups_kept // updates * groups.episodes_per_group
+
+
 def round_hooks(
     config: ExperimentConfig, hooks: Mapping[str, Any], *, bank: Path, curriculum: Path, out: Path
 ) -> dict[str, Any]:
@@ -154,6 +208,18 @@ def round_hooks(
     if groups.max_turns is not None:
         own["max_steps"] = groups.max_turns
     return {**hooks, **{f"{PREFIX}{name}": value for name, value in own.items()}}
+
+
+def from_folder(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
+    """A frozen experiment's settings with the whole paths of what lies in its run folder, so that
+    another experiment can begin from them."""
+    start, weights = config.start, folder / "start" / "checkpoint"
+    if config.slime is not None:
+        weights = (weights / EXPORT).resolve()
+        slime = config.slime.model_copy(update={"launch": folder / LAUNCH})
+        config = config.model_copy(update={"slime": slime})
+    paths = {"skillbank": folder / "start" / "skillbank.json", "checkpoint": weights}
+    return config.model_copy(update={"start": start.model_copy(update=paths)})
 
 
 def start_checkpoint(folder: Path, model: Path) -> None:
@@ -219,5 +285,5 @@ def _seen_from(folder: Path, export: Path) -> Path:
 def _laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
-        merged[key] = {**merged[key], **value} if isinstance(value, dict) else value
+        merged[key] = _laid_over(merged[key], value) if isinstance(value, dict) else value
     return merged
