@@ -95,7 +95,7 @@ class SglangServer:
             env={**os.environ, **self.spec.environ},
         )
         try:
-            self._wait(exit_file, log, should_stop)
+            self._wait(log, should_stop)
             return self._record(weights)
         except BaseException:
             self.stop()
@@ -117,13 +117,11 @@ class SglangServer:
     def _remember(self, ref: process.ProcessRef) -> None:
         write_json(self.state, {**asdict(ref), "base_url": self.spec.base_url})
 
-    def _wait(self, exit_file: Path, log: Path, should_stop: Callable[[], bool]) -> None:
+    def _wait(self, log: Path, should_stop: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not answers(self.spec.base_url):
-            ended = process.exit_of(exit_file)
-            if ended is not None:
-                how = ended.signal or f"exit code {ended.code}"
-                raise ServerFailed(f"the server ended ({how}) before it was ready; see {log}")
+            if how := self.ended():
+                raise ServerFailed(f"{how}, before it was ready")
             if should_stop():
                 raise ServerFailed("stopped before the server was ready")
             if time.monotonic() > deadline:
@@ -147,6 +145,15 @@ class SglangServer:
         }
         write_json(self.state.with_name("serving.json"), record)
         return record
+
+    def ended(self) -> str:
+        """How our server ended by itself, and where its log is; empty while it lives."""
+        exit_file = self.state.with_suffix(".exit")
+        if not exit_file.is_file() and self._ref is not None and process.is_alive(self._ref):
+            return ""
+        found = process.exit_of(exit_file)
+        how = "killed" if found is None else found.signal or f"exit code {found.code}"
+        return f"the server ended ({how}); see {self.state.with_suffix('.log')}"
 
     def stop(self, grace_s: float = GRACE_S) -> None:
         """End our group and nothing else: ask, wait ``grace_s``, kill what is left."""

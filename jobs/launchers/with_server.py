@@ -4,7 +4,7 @@ The server is started (or found), the command runs, the server is ended, whateve
 goes to the command, which ends at its next whole piece of work; its exit code is ours. A command
 that waits for a model's answer is not waited for: it goes on from its files. What was
 served is in ``serving.json`` and is checked again after the command: answers of other weights must
-not pass as this checkpoint's. Exit code 70 when the server could not be started or changed.
+not pass as this checkpoint's. Exit code 70 when the server could not be started, ended or changed.
 """
 
 from __future__ import annotations
@@ -65,13 +65,20 @@ class Guarded:
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         asked: float | None = None
+        lost = ""
         while True:
             try:
-                return child.wait(0.1)
+                code = child.wait(0.1)
             except subprocess.TimeoutExpired:
-                asked = asked or (time.monotonic() if self._stopping else None)
+                if not lost and (lost := self._server.ended()):
+                    child.terminate()  # else every episode would fail, as often as it is tried
+                asked = asked or (time.monotonic() if self._stopping or lost else None)
                 if asked is not None and time.monotonic() - asked > STOPPING_S:
                     child.kill()
+            else:
+                if code and lost:
+                    raise ServerFailed(lost)
+                return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

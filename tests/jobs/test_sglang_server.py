@@ -216,6 +216,18 @@ def test_a_stop_reaches_the_command(server, tmp_path, handlers):
     assert run.run() == 143
 
 
+def test_a_server_that_dies_ends_its_command_before_every_episode_has_failed(
+    server, tmp_path, handlers, capsys
+):
+    program = (
+        f"import os, time; os.kill(int(open({str(tmp_path / 'pids')!r}).read().split()[0]), 9)"
+    )
+    began = time.monotonic()
+    assert guarded(server, f"{program}; time.sleep(600)") == 70
+    assert time.monotonic() - began < 60
+    assert "the server ended (SIGKILL)" in capsys.readouterr().err
+
+
 def test_a_stop_ends_what_listens_to_nobody_before_the_stage_is_killed(server, tmp_path, handlers):
     mark = tmp_path / "ready"
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -137,6 +137,7 @@ class Evaluation:
 
     def run(self, folder: Path, tally: Tally | None = None) -> dict[str, Any]:
         """Play what is not yet recorded in ``folder`` and return the summary, which is written.
+        What failed in all attempts of earlier runs is tried as often again.
 
         ``tally`` counts the episodes of a run that is part of a stage; without one the run is a
         stage of its own, with its own ``progress.json``. Raises InputError when the folder holds a
@@ -152,18 +153,21 @@ class Evaluation:
         what = f"{arm_of(plan['skills'])} on {plan['task_split']['name']}"
         what += f" ({folder.parent.name}/{folder.name})"
         pending: Sequence[EpisodeJob] = self.plan.jobs
-        for attempt in range(1, self.execution.attempts + 1):
+        attempt, most, played = 0, self.execution.attempts, False
+        while pending and (attempt < most or not played):
+            if attempt == most:  # all of them in vain before this run, whose cause may be gone
+                most += self.execution.attempts
+            attempt += 1
             failed: list[EpisodeJob] = []
             settled = total - len(pending)
-            for batch, complete in self._batches(pending, recorded):
+            for batch, complete, is_new in self._batches(pending, recorded):
+                played = played or is_new
                 missed = [job for job, whole in zip(batch, complete, strict=True) if not whole]
                 failed += missed
                 settled += len(batch) - len(missed)
                 missing = f", attempt {attempt}: {len(failed)} failed" * bool(failed)
                 tally.update(settled, what + missing)
             pending = failed
-            if not pending:
-                break
         recorded.finish()
         summary = summarise(folder)
         write_json(folder / "summary.json", summary)
@@ -171,12 +175,13 @@ class Evaluation:
 
     def _batches(
         self, jobs: Sequence[EpisodeJob], recorded: RecordedTraces
-    ) -> Iterator[tuple[Sequence[EpisodeJob], list[bool]]]:
-        """Each batch with which of its episodes are complete, played now or before."""
+    ) -> Iterator[tuple[Sequence[EpisodeJob], list[bool], bool]]:
+        """Each batch with which of its episodes are complete, and whether it was played now."""
         size = self.execution.batch_size
         for start in range(0, len(jobs), size):
             batch = jobs[start : start + size]
             complete = recorded.take([job.episode_id for job in batch])
+            is_new = complete is None
             if complete is None:
                 live = LiveFile(recorded.path.parent / FOLDER / BATCH)
                 try:
@@ -185,7 +190,7 @@ class Evaluation:
                 finally:
                     live.close()
                 complete = [result.completed for result in results]
-            yield batch, complete
+            yield batch, complete, is_new
 
     def _play(self, jobs: Sequence[EpisodeJob], live: LiveFile) -> list[EpisodeResult]:
         return run_episodes(

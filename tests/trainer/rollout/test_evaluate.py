@@ -217,6 +217,19 @@ def test_failures_that_stay_leave_the_run_incomplete(mini: World, tmp_path: Path
     assert summary["errors"] == {"TechnicalFailure": 1}
 
 
+def test_a_run_that_failed_in_all_attempts_is_tried_as_often_again(
+    mini: World, tmp_path: Path
+) -> None:
+    policy, left = flaky(3)
+    assert evaluation(mini, policy=policy, attempts=2).run(tmp_path)["counts"]["failed"] == 1
+    assert left() == 1
+    summary = evaluation(mini, policy=policy, attempts=2).run(tmp_path)
+    assert (left(), summary["counts"]["completed"]) == (0, 10)
+    again = FakePolicy(shopper())
+    assert evaluation(mini, policy=again, attempts=2).run(tmp_path)["counts"] == summary["counts"]
+    assert again.batches == []
+
+
 def test_a_stop_request_ends_at_a_batch_and_the_run_goes_on_later(
     mini: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
