@@ -3,14 +3,18 @@
 A thread that has answered waits a moment for the connection's next request. gunicorn's own gives it
 back to the main thread at once, which costs two changes of thread a request: a sixth of the CPU of
 a short answer. Scripts and pages ask several times in a row.
+
+No client holds a thread by silence: not before it asks, nor amid its request or its answer.
 """
 
 from __future__ import annotations
 
 import select
+import socket
+import struct
 from typing import Any
 
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import _DEFER, ThreadWorker
 
 MOMENT_MS = 5
 
@@ -18,13 +22,26 @@ MOMENT_MS = 5
 class LingeringWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     """Threads that stay with a connection while nobody else waits for one."""
 
+    PATIENCE_S = 20  # for the rest of a request, and for a client to take its answer
+
     def handle(self, conn: Any) -> Any:
         """Answer requests of ``conn`` until it pauses; whether it is kept."""
+        if not conn.initialized:
+            # Browsers open connections ahead of need: six of them would hold every thread.
+            conn.data_ready = conn.data_ready or _asks(conn)
+            if not conn.data_ready:
+                return _DEFER
+            patience = struct.pack("ll", self.PATIENCE_S, 0)
+            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
+            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
         kept = super().handle(conn)
-        while kept is True and self.alive and self.tpool._work_queue.empty():
-            pause = select.poll()
-            pause.register(conn.sock, select.POLLIN)
-            if not pause.poll(MOMENT_MS):
-                break
+        while kept is True and self.alive and self.tpool._work_queue.empty() and _asks(conn):
             kept = super().handle(conn)
         return kept
+
+
+def _asks(conn: Any) -> bool:
+    """Whether something of a request is there within a moment."""
+    pause = select.poll()
+    pause.register(conn.sock, select.POLLIN)
+    return bool(pause.poll(MOMENT_MS))

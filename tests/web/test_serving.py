@@ -17,8 +17,13 @@ import pytest
 
 APP = """
 import threading
+from intraskill_web.serving import LingeringWorker
+class Hasty(LingeringWorker):
+    PATIENCE_S = 1
 def application(environ, start_response):
     body = str(threading.get_ident()).encode()
+    if environ["PATH_INFO"] == "/long":
+        body *= 2_000_000
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 """
@@ -33,7 +38,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         found = probe.getsockname()[1]
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "gunicorn", "app", "--bind", f"127.0.0.1:{found}",
-               "--worker-class", "intraskill_web.serving.LingeringWorker", "--threads", "6",
+               "--worker-class", "app.Hasty", "--threads", "6",
                "--graceful-timeout", "3", "--log-level", "warning"]  # fmt: skip
     server = subprocess.Popen(
         command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}:{root}"}
@@ -79,6 +84,32 @@ def test_requests_sent_at_once_are_all_answered(port: int) -> None:
         while found.count(b"200 OK") < 3:
             found += raw.recv(65536)
     assert found.count(b"200 OK") == 3
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GE", b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ids=["half a line", "an answer not taken"],
+)
+def test_clients_that_fall_silent_give_their_threads_back(port: int, sent: bytes) -> None:
+    silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(6)]
+    for one in silent:
+        one.sendall(sent)
+    time.sleep(0.3)
+    assert asked(http.client.HTTPConnection("127.0.0.1", port, timeout=10))
+    for one in silent:
+        one.close()
+
+
+def test_connections_opened_ahead_of_need_hold_no_thread(port: int) -> None:
+    ahead = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(12)]
+    begun = time.monotonic()
+    assert asked(http.client.HTTPConnection("127.0.0.1", port, timeout=20))
+    assert time.monotonic() - begun < 2
+    ahead[0].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b"200 OK" in ahead[0].recv(65536)
+    for one in ahead:
+        one.close()
 
 
 def test_a_server_that_is_asked_to_end_does_so_beside_an_open_connection(port: int) -> None:
