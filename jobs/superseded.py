@@ -23,7 +23,7 @@ from trainer.files import write_text
 
 MADE: dict[str, tuple[str, ...]] = {
     "freeze": ("curriculum.json", "baseline"),
-    "train": ("train", "analysis", "ray-job-train.json"),  # a watch analyses beside the training
+    "train": ("train", "analysis"),  # a watch analyses beside the training
     "analyse": ("analysis",),
     "validate": ("validate",),
     "gate": ("gate",),

@@ -41,7 +41,10 @@ class AnotherJob(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RayJob:
-    """What to run, and where. ``head`` is the command of a head to start; None uses ``address``."""
+    """What to run, and where. ``head`` is the command of a head to start; None uses ``address``.
+
+    ``same`` tells the job from others where its entrypoint may change while it runs.
+    """
 
     name: str
     entrypoint: str
@@ -50,6 +53,7 @@ class RayJob:
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     resources: Mapping[str, float] | None = None
+    same: str = ""
 
 
 class RayRun:
@@ -157,12 +161,14 @@ class RayRun:
         if state in ("pending", "running"):
             raise AnotherJob(
                 f"job {submission_id} at {known['address']} still runs and writes the same "
-                f"folders: stop it, or follow it with the command that started it ({self._state})"
+                f"folders: follow it with the command that started it ({self._state}), or stop it: "
+                f"python -m jobs.launchers.ray_job stop {submission_id} "
+                f"--address {known['address']}"
             )
         return None
 
     def _command(self) -> str:
-        return fingerprint([self.job.name, self.job.entrypoint])
+        return fingerprint([self.job.name, self.job.same or self.job.entrypoint])
 
     # --- until it ends
 

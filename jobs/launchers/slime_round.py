@@ -14,14 +14,18 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jobs.launchers import ADDRESS, LOCAL
 from jobs.launchers.ray_job import job_of, ready_plan
 from jobs.launchers.ray_jobs import JobServerGone
-from jobs.launchers.ray_run import EXIT_LOST, RayRun
+from jobs.launchers.ray_run import EXIT_LOST, RayJob, RayRun
+from trainer.canonical import fingerprint
+from trainer.config_files import read_yaml
 from trainer.engines.slime.checkpoints import round_is_trained
 from trainer.engines.slime.experiment import round_checkpoint
+from trainer.engines.slime.plan import LaunchPlan
 from trainer.engines.slime.variables import load_slime_config, variables
 from trainer.errors import IncompleteError, InputError
 
@@ -48,12 +52,21 @@ def train(launch: Path, checkpoint: Path, state: Path, environ: Mapping[str, str
     config, _used = load_slime_config(launch, own)
     if not round_is_trained(config, config.loop.resume_round):
         plan = ready_plan(launch, own)
-        code = RayRun(job_of(plan), state).run()
+        code = RayRun(_job(plan), state).run()
         if code:
             return code
     record = round_checkpoint(checkpoint, config)
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
     return 0
+
+
+def _job(plan: LaunchPlan) -> RayJob:
+    """The round's job, known by its command and hooks, but not by where it goes on from: that moves
+    with what it has saved.
+    """
+    at = plan.argv.index("--load")
+    rest = [*plan.argv[:at], *plan.argv[at + 2 :]]
+    return replace(job_of(plan), same=fingerprint([rest, read_yaml(plan.config.paths.hooks)]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -22,9 +22,11 @@ from intraskill_web.experiments.rework import change_of_next, retry_with_changes
 from intraskill_web.experiments.services import start_round
 from intraskill_web.experiments.sweeps import base_config, start_sweep
 from intraskill_web.monitoring.models import MetricPoint, Preflight
+from intraskill_web.monitoring.preflight.inputs import key_of
 from intraskill_web.monitoring.preflight.run import require_ready
 from jobs import demo
 from jobs.launchers import slime_round
+from jobs.launchers.ray_run import RayRun
 from jobs.launchers.slime_round import host_environment
 from jobs.layout import RoundPlan, write_config
 from jobs.plans import plan_of
@@ -304,6 +306,48 @@ def test_a_round_whose_last_step_is_saved_is_not_trained_again(
     assert slime_round.main(arguments) == 0
     assert read_json(plan.checkpoint / "checkpoint.json")["rollout_id"] == 2
     assert (plan.checkpoint / "export").resolve() == export.resolve()
+
+
+def test_a_round_finds_its_job_after_that_saved_and_no_job_of_other_settings(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slime_round, "RayRun", Remembered)
+    monkeypatch.setattr(Remembered, "known", [], raising=False)
+    config = ExperimentConfig.model_validate(experiment.config)
+    groups = config.train.rollout.model_copy(update={"max_turns": 5})
+    changed = config.train.model_copy(update={"rollout": groups})
+    other = config.model_copy(update={"train": changed})
+    for settings, iteration in ((config, None), (config, "1"), (other, "1")):
+        plan = RoundPlan(settings, experiment.folder, 0, 2)
+        if iteration:
+            write_text(plan.folder / "train" / "megatron" / TRACKER, iteration)
+        slime_train.prepare(plan)
+        (command,) = slime_train.commands(plan)
+        file = plan.config_file("train", "train")
+        write_config(file, command.parts[0].config)
+        assert slime_round.main([*command.arguments, str(file)]) == 1
+    first, resumed, changed_job = Remembered.known
+    assert "--load" in first[0] and first[0] != resumed[0], "it goes on from what it saved"
+    assert first[1] == resumed[1] != changed_job[1]
+
+
+class Remembered(RayRun):
+    """In the place of a run: what a job is called by, and how it is known again."""
+
+    known: ClassVar[list[tuple[str, str]]]
+
+    def run(self) -> int:
+        self.known.append((self.job.entrypoint, self._command()))
+        return 1
+
+
+def test_a_look_counts_only_for_the_launch_that_was_looked_at(experiment: Experiment) -> None:
+    before = key_of(experiment, 0)
+    for name in ("launch", "hooks"):
+        file = experiment.folder / "start" / f"{name}.yaml"
+        file.write_text(file.read_text() + "# other\n")
+        before, after = key_of(experiment, 0), before
+        assert before != after, name
 
 
 def test_the_preflight_looks_at_model_and_launch(

@@ -8,6 +8,7 @@ from typing import Any
 
 from intraskill_web.experiments.models import Experiment
 from trainer.canonical import fingerprint
+from trainer.engines.slime.experiment import HOOKS, LAUNCH
 
 UNSEEN = frozenset({"name", "title", "seed", "mask_seed"})  # what no check depends on
 
@@ -33,15 +34,17 @@ def inputs_of(experiment: Experiment, number: int) -> tuple[Path, Path]:
 
 
 def key_of(experiment: Experiment, number: int, config: dict[str, Any] | None = None) -> str:
-    """The hash of the settings, the bank and the checkpoint's record.
+    """The hash of the settings, the bank, the checkpoint's record and, on slime, the frozen launch.
 
     The name and the seeds are left out, which nothing that is looked at depends on.
     """
     bank, checkpoint = inputs_of(experiment, number)
     own = config or settings_of(experiment, number)
     looked_at = {name: value for name, value in own.items() if name not in UNSEEN}
-    parts = [fingerprint(looked_at), *map(digest, (bank, checkpoint / "checkpoint.json"))]
-    return fingerprint(parts)
+    files = [bank, checkpoint / "checkpoint.json"]
+    if own.get("slime"):
+        files += [experiment.folder / LAUNCH, experiment.folder / HOOKS]
+    return fingerprint([fingerprint(looked_at), *map(digest, files)])
 
 
 def settings_of(experiment: Experiment, number: int) -> dict[str, Any]:
