@@ -135,6 +135,16 @@ def _of_another_boot(token: str) -> bool:
     return token.startswith("boot:") and boot != start_token(os.getpid()).rpartition(":")[0]
 
 
+def listens(ref: ProcessRef, port: int) -> bool:
+    """Whether any member of the group accepts connections at ``port``."""
+    for pid in _members(ref.pgid):
+        with contextlib.suppress(psutil.Error):
+            for found in psutil.Process(pid).net_connections("tcp"):
+                if found.status == psutil.CONN_LISTEN and found.laddr.port == port:
+                    return True
+    return False
+
+
 def send(ref: ProcessRef, number: signal.Signals) -> bool:
     """Send a signal to the whole group if it is still ours; whether it was sent."""
     if not is_alive(ref):

@@ -119,7 +119,7 @@ class SglangServer:
 
     def _wait(self, log: Path, should_stop: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
-        while not answers(self.spec.base_url):
+        while not (answers(self.spec.base_url) and self._listens()):  # another may be faster
             if how := self.ended():
                 raise ServerFailed(f"{how}, before it was ready")
             if should_stop():
@@ -129,6 +129,9 @@ class SglangServer:
                     f"the server was not ready within {READY_TIMEOUT_S:.0f} s; see {log}"
                 )
             time.sleep(0.25)
+
+    def _listens(self) -> bool:
+        return self._ref is not None and process.listens(self._ref, self.spec.port)
 
     def _record(self, weights: str) -> dict[str, Any]:
         loaded = model_path(self.spec.base_url)

@@ -216,6 +216,24 @@ def test_a_stop_reaches_the_command(server, tmp_path, handlers):
     assert run.run() == 143
 
 
+def test_a_server_of_equal_weights_that_was_faster_at_the_port_is_not_ours(
+    server, tmp_path, monkeypatch
+):
+    first = server()
+    first.start()
+    asked = []
+
+    def too_early(url):
+        asked.append(url)
+        return len(asked) > 1 and answers(url)  # both looked before either was there
+
+    monkeypatch.setattr(sglang_server, "answers", too_early)
+    second = SglangServer(first.spec, tmp_path / "second" / "server.json")
+    with pytest.raises(ServerFailed, match=r"the server ended \(exit code 1\)"):
+        second.start()
+    check_serving(read_json(tmp_path / "serving.json"))
+
+
 def test_a_server_that_dies_ends_its_command_before_every_episode_has_failed(
     server, tmp_path, handlers, capsys
 ):
