@@ -96,8 +96,9 @@ def experiment(
 
 
 def test_two_rounds_train_are_analysed_validated_and_gated(
-    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch, viewer_client: Client
-) -> None:
+    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch, viewer_client: Client,
+    tmp_path: Path,
+) -> None:  # fmt: skip
     monkeypatch.setattr(slime_train, "PROGRAM", ("-m", "tests.jobs.fake_slime_round"))
     start_round(experiment)
     for job in handed_in:  # grows while it is walked
@@ -133,6 +134,9 @@ def test_two_rounds_train_are_analysed_validated_and_gated(
     chunk = rounds[0].gate_runs.get().contributions.get(logical_chunk_id="chunk-a")
     assert (chunk.coefficient or 0) > 0.3 and chunk.status == "selected"
     assert not list(first.folder.glob("serving/*/server.json")), "no server is left"
+    assert {file.name for file in (tmp_path / "host" / "hf").iterdir()} == {
+        "config.json", "model.safetensors",
+    }, "the start model may lie where nothing can be written"  # fmt: skip
 
     for page in ("", "rounds/0/", "rounds/1/", "rounds/0/gate/", "next/", "preflight/"):
         answer = viewer_client.get(f"/experiments/large/{page}")
@@ -188,7 +192,7 @@ def test_arms_of_a_sweep_begin_from_an_experiment_and_differ_in_training(
     plain = Experiment.objects.get(arm="plain-grpo")
     assert plain.config["train"]["rollout"]["full_skill_retry"] is False
     export = runs / plain.name / "start" / "checkpoint" / "export"
-    assert export.resolve() == tmp_path / "host" / "hf"
+    assert (export / "config.json").resolve() == tmp_path / "host" / "hf" / "config.json"
     launches = [load_config(f, SlimeConfig) for f in runs.glob("arms-*/start/launch.yaml")]
     assert {launch.paths.hooks.parent.parent.parent for launch in launches} == {runs}
     assert len({launch.paths.hooks for launch in launches}) == 2

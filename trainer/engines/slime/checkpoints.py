@@ -18,6 +18,7 @@ from trainer.files import read_json, write_json
 
 TRACKER = "latest_checkpointed_iteration.txt"
 FIRST_STEP = "first-step.json"
+MARK = "export.json"  # beside exported weights: their hash
 _ITERATION = re.compile(r"(?:iter_)?0*(\d+)")
 
 
@@ -155,5 +156,5 @@ def export_identity(folder: Path) -> dict[str, object]:
 def mark_export(folder: Path) -> str:
     """Write ``export.json`` beside exported weights and return their hash."""
     identity = export_identity(folder)
-    write_json(folder / "export.json", {k: v for k, v in identity.items() if k != "path"})
+    write_json(folder / MARK, {k: v for k, v in identity.items() if k != "path"})
     return str(identity["weights_sha256"])

@@ -17,6 +17,7 @@ from typing import Any
 from trainer.config import ExperimentConfig
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import (
+    MARK,
     export_folder,
     first_step,
     latest_iteration,
@@ -29,7 +30,7 @@ from trainer.engines.slime.settings import PREFIX, HookSettings, read_hook_setti
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
 
-EXPORT = "export"  # the link in a checkpoint's folder to the exported weights
+EXPORT = "export"  # in a checkpoint's folder: a link to the exported weights, or links to each
 RECORD = "checkpoint.json"
 # what only the embedded engine reads; slime's counterparts stand in the launch file
 NOT_ON_SLIME = (
@@ -215,7 +216,7 @@ def from_folder(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     another experiment can begin from them."""
     start, weights = config.start, folder / "start" / "checkpoint"
     if config.slime is not None:
-        weights = (weights / EXPORT).resolve()
+        weights = Path(read_json(weights / RECORD)["export"])
         slime = config.slime.model_copy(update={"launch": folder / LAUNCH})
         config = config.model_copy(update={"slime": slime})
     paths = {"skillbank": folder / "start" / "skillbank.json", "checkpoint": weights}
@@ -223,17 +224,24 @@ def from_folder(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 
 def start_checkpoint(folder: Path, model: Path) -> None:
-    """Make ``folder`` the checkpoint of a Hugging Face folder, which stays where it is.
+    """Make ``folder`` the checkpoint of a Hugging Face folder, which stays where it is: its files
+    are linked one by one, because what a server marks them with may not be written there.
 
     Raises InputError when the folder holds no weights.
     """
     require_weights(model)
-    _record(folder, model, {"checkpoint_id": model.name, "step": 0})
+    links = folder / EXPORT
+    links.mkdir(parents=True)
+    for file in model.resolve().iterdir():
+        if file.name != MARK:
+            (links / file.name).symlink_to(file)
+    _record(folder, str(model.resolve()), {"checkpoint_id": model.name, "step": 0})
 
 
 def require_weights(model: Path) -> None:
     """Raise InputError unless a folder holds a Hugging Face checkpoint."""
-    if not (model / "config.json").is_file() or not any(model.glob("*.safetensors")):
+    weights = any(file.is_file() for file in model.glob("*.safetensors"))
+    if not (model / "config.json").is_file() or not weights:
         raise InputError(
             "no Hugging Face checkpoint: config.json or *.safetensors is missing",
             file=model,
@@ -258,15 +266,14 @@ def round_checkpoint(folder: Path, launch: SlimeConfig) -> dict[str, Any]:
         "rollout_id": saved,
         "first_step": first,
     }
-    return _record(folder, export, facts)
-
-
-def _record(folder: Path, export: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     link = folder / EXPORT
     link.unlink(missing_ok=True)
     link.symlink_to(_seen_from(folder, export), target_is_directory=True)
-    where = str(link.readlink())
+    return _record(folder, str(link.readlink()), facts)
+
+
+def _record(folder: Path, where: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     record = {"format": "slime-export-v1", "engine": "slime", "export": where, **facts}
     write_json(folder / RECORD, record)
     return record
