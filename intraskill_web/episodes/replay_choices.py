@@ -54,4 +54,9 @@ def why_not(episode: Episode, choices: Choices) -> str:
             "The episode comes from elsewhere: its run folder is not here, and endpoints.yaml of "
             "the home names no served model."
         )
+    if episode.experiment.engine == "slime":
+        return _(
+            "Checkpoints of slime are played through a server, and endpoints.yaml of the home "
+            "names none."
+        )
     return _("No checkpoint of this run is there, and endpoints.yaml names no served model.")

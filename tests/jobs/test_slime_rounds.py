@@ -138,6 +138,9 @@ def test_two_rounds_train_are_analysed_validated_and_gated(
         "config.json", "model.safetensors",
     }, "the start model may lie where nothing can be written"  # fmt: skip
 
+    episode = played.filter(purpose="train")[0]
+    replay = viewer_client.get(f"/episodes/{episode.pk}/replay/").content.decode()
+    assert "Checkpoints of slime are played through a server" in replay
     for page in ("", "rounds/0/", "rounds/1/", "rounds/0/gate/", "next/", "preflight/"):
         answer = viewer_client.get(f"/experiments/large/{page}")
         assert answer.status_code in (200, 403), page  # a viewer plans no round
@@ -367,6 +370,8 @@ def test_the_preflight_looks_at_model_and_launch(
     with pytest.raises(InputError, match="no Hugging Face checkpoint") as refused:
         require_ready(experiment)
     assert "1 more" in str(refused.value)
+    remedies = {check["name"]: check["remedy"] for check in Preflight.objects.get().checks}
+    assert "set paths.megatron_path" in remedies["files.megatron"], "no variable is read here"
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.experiment import EXPORT, require_weights
 from trainer.engines.slime.refusals import launch_checks
 from trainer.engines.slime.serving import SlimeSettings
+from trainer.engines.slime.variables import variables
 from trainer.errors import InputError
 from trainer.preflight.inputs import Inputs, NamedCheck, need_world
 
@@ -34,10 +36,16 @@ def slime_checks(checkpoint: Path, settings: SlimeSettings) -> list[NamedCheck]:
 def _told(check: Check) -> Callable[[Inputs], str]:
     def told(_inputs: Inputs) -> str:
         if check.state == "failed":
-            raise InputError(check.detail, field=check.name, remedy=check.remedy)
+            raise InputError(check.detail, field=check.name, remedy=_by_field(check.remedy))
         return check.detail
 
     return told
+
+
+def _by_field(remedy: str | None) -> str:
+    """With the launch file's fields for variables, which a frozen launch does not read."""
+    fields = {item.name: item.field for item in variables()}
+    return re.sub(r"\b[A-Z][A-Z_]+\b", lambda word: fields.get(word[0], word[0]), remedy or "")
 
 
 def _model(inputs: Inputs, checkpoint: Path) -> str:
