@@ -36,10 +36,14 @@ def create_experiment(
 
     Raises InputError when the name is taken or a file is missing.
     """
-    for path in (config.start.skillbank, config.start.checkpoint):
-        if not path.exists():
+    start = config.start
+    for path, is_there, wanted in (
+        (start.skillbank, start.skillbank.is_file(), "file"),
+        (start.checkpoint, start.checkpoint.is_dir(), "folder"),
+    ):
+        if not is_there:
             raise InputError(
-                "no such file",
+                f"is no {wanted}" if path.exists() else "no such file",
                 file=path,
                 field="start",
                 remedy="Name a file that exists; paths are taken from the configuration's folder",

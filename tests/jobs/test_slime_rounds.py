@@ -269,6 +269,23 @@ def test_a_launch_file_whose_numbers_do_not_fit_is_refused_by_name(
     assert not (home / "runs" / "large").exists()
 
 
+@pytest.mark.django_db
+def test_a_launch_or_hooks_file_that_is_missing_or_lacks_a_key_is_named(
+    document: dict[str, Any], tmp_path: Path, home: Path
+) -> None:
+    hooks, launch = tmp_path / "host" / "hooks.yaml", tmp_path / "host" / "launch.yaml"
+    values = read_yaml(hooks)
+    hooks.write_text(yaml.safe_dump({**values, "shopsim_max_steps": 0}))
+    with pytest.raises(InputError, match=f"{hooks}: shopsim_max_steps: "):
+        made(document, tmp_path)
+    hooks.unlink()
+    with pytest.raises(InputError, match=f"{hooks}: paths.custom_config: no such"):
+        made(document, tmp_path)
+    launch.unlink()
+    with pytest.raises(InputError, match=f"{launch}: slime.launch: no such"):
+        made(document, tmp_path)
+
+
 @pytest.mark.parametrize("key", ["train.optimiser.gradient_clip", "threads"])
 def test_what_slime_has_no_setting_for_cannot_be_changed(experiment: Experiment, key: str) -> None:
     with pytest.raises(InputError, match="slime reads no such setting") as refused:
@@ -382,6 +399,11 @@ def test_the_preflight_looks_at_model_and_launch(
         ({"engine": "local"}, "slime must be set exactly when the engine is 'slime'"),
         ({"analyst": {"kind": "rule_based", "watch": True}}, "analyst.watch works beside"),
         ({"start": {"skillbank": "host/bank.json", "checkpoint": "host"}}, "no Hugging Face check"),
+        ({"start": {"skillbank": "host", "checkpoint": "host/hf"}}, "is no file"),
+        (
+            {"start": {"skillbank": "host/bank.json", "checkpoint": "host/bank.json"}},
+            "is no folder",
+        ),
         ({"threads": 2}, "slime reads no such setting"),
         ({"train": {"optimiser": {"warmup_updates": 3}}}, "slime reads no such setting"),
         ({"train": {"optimiser": {"updates_per_step": 2}}}, "must divide the 1 groups of a step"),

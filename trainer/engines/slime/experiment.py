@@ -44,8 +44,21 @@ STATE = "megatron"  # the folder of Megatron's state, which the next round goes 
 
 def read_launch(path: Path) -> tuple[SlimeConfig, HookSettings]:
     """A launch file and its hooks, without the environment. Raises InputError."""
+    _require_file(path, "slime.launch")
     launch = load_config(path, SlimeConfig)
+    _require_file(launch.paths.hooks, "paths.custom_config")
     return launch, read_hook_settings(launch.paths.hooks)
+
+
+def _require_file(path: Path, field: str) -> None:
+    if not path.is_file():
+        raise InputError(
+            "no such configuration file",
+            file=path,
+            field=field,
+            remedy="Name a YAML file that exists; paths are taken from the folder of the file "
+            "they stand in",
+        )
 
 
 def settled(config: ExperimentConfig) -> ExperimentConfig:

@@ -126,11 +126,19 @@ def published_name(field: str) -> str:
 def parse_hook_settings(values: Mapping[str, Any], *, file: Path) -> HookSettings:
     """Check a mapping of ``shopsim_*`` keys. Raises InputError naming the key."""
     document = {str(key): value for key, value in values.items() if str(key).startswith(PREFIX)}
-    return parse_config(
-        {key.removeprefix(PREFIX): value for key, value in document.items()},
-        HookSettings,
-        file=file,
-    )
+    own = {key.removeprefix(PREFIX): value for key, value in document.items()}
+    try:
+        return parse_config(own, HookSettings, file=file)
+    except InputError as error:
+        if error.field is None:
+            raise
+        raise InputError(
+            error.reason,
+            file=error.file,
+            field=published_name(error.field),
+            value=error.value,
+            remedy=error.remedy,
+        ) from error
 
 
 def read_hook_settings(path: Path) -> HookSettings:
