@@ -21,3 +21,11 @@ def test_samples_of_six_digits_stay_within_their_frames(made: Made, visit: Any) 
         page = visit(width=width).open(f"/episodes/{episode.pk}/")
         assert page.locator(".sib a").count() > 1
         assert page.evaluate(BEYOND) == 0, width
+
+
+def test_what_two_bought_has_room_for_whole_words(made: Made, visit: Any) -> None:
+    one, other = Episode.objects.filter(purpose="train", group_index=0, step=1).order_by("pk")[:2]
+    page = visit().open(f"/episodes/{one.pk}/?with={other.pk}")
+    cells = page.locator(".wanted td")
+    assert cells.count() > 0
+    assert min(box["width"] for cell in cells.all() if (box := cell.bounding_box())) > 90

@@ -263,7 +263,7 @@ def test_a_comparison_says_which_chunks_each_saw_and_what_each_bought(
     assert "chunks of either prompt" in text and f'class="id">{skill_id}</span>' in text
     shown = text[text.index(title) : text.index("</summary>", text.index(title))]
     assert '<span class="ab B">B</span>' in shown and '<span class="ab">A</span>' not in shown
-    price = text[text.index('<th scope="row">price</th>') :].split("</tr>")[0]
+    price = text[text.index("price</th>") :].split("</tbody>")[0]
     assert "99 CNY" in price and "≤ 27 CNY" in price
     assert price.count("<td") == 3 and 'class="bad"' in price
     assert "Bought and wanted" not in viewer_client.get(path).content.decode()
