@@ -14,7 +14,7 @@ from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.monitoring.models import MetricPoint
 from intraskill_web.skills.models import ChunkRevision, SkillVersion, SkillVersionChunk
 from jobs.transitions import State
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_json
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA
 from trainer.gate.regression import least_squares

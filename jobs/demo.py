@@ -16,10 +16,10 @@ from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import resume_round, start_round
 from jobs.transitions import RoundState
-from trainer.config import ExperimentConfig, GateSettings
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.experiment import frozen_files, settled
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig, GateSettings
 
 DEMO = "demo"
 QUICK = "quick"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from trainer.config import Config, ExperimentConfig
+from trainer.config import Config
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import read_json, write_text
 
 

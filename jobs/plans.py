@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from intraskill_web.experiments.models import Round
 from jobs.layout import RoundPlan, read_experiment
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 
 
 def plan_of(round_: Round) -> RoundPlan:

@@ -17,8 +17,9 @@ from pydantic import ValidationError, create_model
 
 from intraskill_web.configs.schema import Group, groups
 from trainer.analyst.settings import AnalystSettings
-from trainer.config import Config, Count, CurriculumSettings, ExperimentConfig, GateSettings
+from trainer.config import Config, Count, CurriculumSettings
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig, GateSettings
 
 PARTS = ("gate", "analyst", "curriculum")
 LARGEST = 64 * 1024  # bytes of YAML

@@ -17,9 +17,9 @@ from intraskill_web.core import audit
 from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Experiment
 from trainer.canonical import fingerprint
-from trainer.config import ExperimentConfig
 from trainer.config_files import parse_config
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser

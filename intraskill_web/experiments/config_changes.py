@@ -14,9 +14,9 @@ import yaml
 from pydantic import ValidationError
 
 from intraskill_web.experiments.states import STAGE_ORDER
-from trainer.config import ExperimentConfig
 from trainer.engines.slime.experiment import NOT_ON_SLIME
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 Config = Mapping[str, Any]
 Changes = dict[str, list[Any]]  # dotted key → [before, after]

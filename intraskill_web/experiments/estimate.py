@@ -19,7 +19,7 @@ from intraskill_web.experiments.planned import planned_episodes
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs import placement
 from jobs.transitions import State
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 
 NEWEST = 120  # stages: about twenty rounds
 PLAYS = ("freeze", "validate", "gate", "select")  # whose episodes are alike: no update follows

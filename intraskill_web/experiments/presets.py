@@ -12,9 +12,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from intraskill_web.experiments.config_changes import from_dotted, merged
-from trainer.config import ExperimentConfig
 from trainer.config_files import read_yaml
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 # in the order in which arms are shown; the first is what the others are compared with
 LABELS: Mapping[str, tuple[str | Promise, str | Promise]] = {

@@ -13,8 +13,8 @@ from intraskill_web.experiments.estimate import Estimate, estimate
 from intraskill_web.experiments.presets import LABELS
 from intraskill_web.experiments.sweeps import arm_configs, base_config
 from trainer.canonical import fingerprint
-from trainer.config import ExperimentConfig
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 USUAL_ARMS = tuple(LABELS)[:5]
 

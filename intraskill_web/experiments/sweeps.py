@@ -17,10 +17,10 @@ from intraskill_web.experiments import making
 from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.presets import arm_config, preset
 from trainer.canonical import safe_name
-from trainer.config import ExperimentConfig
 from trainer.config_files import load_config
 from trainer.engines.slime.experiment import from_folder
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser

@@ -20,7 +20,8 @@ from jobs import invoke, pipeline, queue
 from jobs.layout import Command, Part, RoundPlan
 from tests.jobs.homes import DEMO, Running, end_all
 from tests.jobs.sweeping import trainer  # noqa: F401 (a fixture)
-from trainer.config import ExperimentConfig, WorldConfig
+from trainer.config import WorldConfig
+from trainer.experiment_config import ExperimentConfig
 
 # Counts to five in steps that survive a kill; the file it leaves depends on nothing else.
 COUNTER = """

@@ -21,7 +21,7 @@ from jobs.stages import gate as gate_stage
 from jobs.watch import read_progress
 from tests.trainer.gate.scripted import ScriptedPolicy
 from tests.trainer.gate.test_gate_run import prepared, settings, world
-from trainer.config import EvaluationSettings, GateSettings
+from trainer.experiment_config import EvaluationSettings, GateSettings
 from trainer.files import read_json
 from trainer.gate.run import open_gate
 from trainer.gate.standard.settings import StandardSettings

@@ -10,7 +10,7 @@ import yaml
 
 from intraskill_web.experiments.models import Experiment
 from jobs.imports import run
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_json
 from trainer.skills.bank import load_bank
 from trainer.skills.curriculum import build_curriculum, write_curriculum

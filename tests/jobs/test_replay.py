@@ -21,8 +21,8 @@ from jobs.episodes import replay as replay_job
 from jobs.episodes.replay import run_replay
 from tests.trainer.engines_slime.test_endpoint import ChatServer, call, reply_with
 from tests.web.traces import make_trace
-from trainer.config import ExperimentConfig
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import append_jsonl, write_json
 from trainer.lock import exclusive
 from trainer.shop.world import load_world

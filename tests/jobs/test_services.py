@@ -14,8 +14,8 @@ from intraskill_web.experiments import making, planning, services
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move, new_attempt
 from jobs.transitions import State
-from trainer.config import ExperimentConfig
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 Jobs = list[tuple[int, str]]
 

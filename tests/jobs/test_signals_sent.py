@@ -28,7 +28,7 @@ from django.conf import settings
 from intraskill_web import home
 from intraskill_web.experiments import making, services
 from intraskill_web.monitoring.models import Channel
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 from trainer.config_files import load_config
 hook, secret = sys.argv[1:]
 home.prepare(Path(settings.INTRASKILL_HOME))

@@ -35,11 +35,11 @@ from jobs.stages import slime_train
 from jobs.transitions import State
 from tests.ports import free_port
 from tests.trainer.engines_slime.launch_files import make_launch
-from trainer.config import ExperimentConfig
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import TRACKER
 from trainer.engines.slime.config import SlimeConfig
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import read_json, write_bytes, write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[2]

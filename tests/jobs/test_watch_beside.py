@@ -7,8 +7,9 @@ from typing import Any
 
 from jobs.layout import RoundPlan
 from jobs.stages import train
-from trainer.config import AnalystConfig, ExperimentConfig
+from trainer.config import AnalystConfig
 from trainer.config_files import load_config
+from trainer.experiment_config import ExperimentConfig
 
 
 def plan(folder: Path, analyst: Any) -> RoundPlan:

@@ -16,7 +16,7 @@ from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.experiments.sweeps import arm_configs, base_config
 from jobs.transitions import State
 from tests.web.html import Page
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 
 # of a server whose calls have a price
 ENDPOINT = {"base_url": "http://llm", "model": "judge", "prices": {"currency": "CNY", "input": 2.0}}

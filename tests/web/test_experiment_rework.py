@@ -16,7 +16,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Round
 from intraskill_web.experiments.moves import move, new_attempt
 from jobs.transitions import State
 from tests.web.html import Page
-from trainer.config import ExperimentConfig
+from trainer.experiment_config import ExperimentConfig
 
 NEXT = "/experiments/mine/next/"
 

@@ -24,9 +24,9 @@ from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, wo
 from jobs import queue
 from jobs.queue import QueueStatus
 from tests.web.factories import Made
-from trainer.config import ExperimentConfig
 from trainer.config_files import load_config
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 
 QUICK = Path(django_settings.BASE_DIR) / "configs" / "mini" / "quick.yaml"
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli.main import EXIT_INCOMPLETE, add_json_flag, print_json
-from trainer.config import AnalystConfig, EvaluateConfig, ExperimentConfig, TrainConfig
+from trainer.config import AnalystConfig, EvaluateConfig, TrainConfig
 from trainer.config_files import is_launch, load_config, read_yaml
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.preflight.inputs import Inputs, NamedCheck, run_checks
 from trainer.preflight.stages import (

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from trainer.analyst.settings import AnalystSettings
 from trainer.canonical import fingerprint
-from trainer.config import ExperimentConfig, PolicyConfig, TrainConfig, WorldConfig
+from trainer.config import PolicyConfig, TrainConfig, WorldConfig
 from trainer.engines.endpoint.checkpoint import checkpoint_identity
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import read_json
 from trainer.gate.cold_start.draft import load_draft
 from trainer.gate.config import ColdStartGateConfig

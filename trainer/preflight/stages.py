@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from trainer.config import AnalystConfig, EvaluateConfig, ExperimentConfig, TrainConfig
+from trainer.config import AnalystConfig, EvaluateConfig, TrainConfig
+from trainer.experiment_config import ExperimentConfig
 from trainer.gate.config import ColdStartGateConfig, GateConfig
 from trainer.preflight import checks
 from trainer.preflight.inputs import Inputs, NamedCheck, run_checks

@@ -9,10 +9,10 @@ import yaml
 from django.conf import settings
 
 from intraskill_web.experiments.models import Experiment
-from trainer.config import ExperimentConfig
 from trainer.config_files import is_launch, parse_config, read_yaml
 from trainer.engines.slime.experiment import round_launch
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_text
 
 

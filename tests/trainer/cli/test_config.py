@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from trainer.config import EvaluateConfig, ExperimentConfig, TrainConfig
+from trainer.config import EvaluateConfig, TrainConfig
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.gate.config import GateConfig
 
 ROOT = Path(__file__).parents[3]

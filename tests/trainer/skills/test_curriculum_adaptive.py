@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.trainer.skills.test_bank import GOLDEN
 from tests.trainer.skills.test_curriculum import golden
 from trainer.cli.main import main
-from trainer.config import ExperimentConfig
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_json, write_jsonl
 from trainer.skills.curriculum_budget import scale_for
 from trainer.skills.curriculum_controller import Controller, Gap, measured_gap

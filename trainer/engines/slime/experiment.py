@@ -14,7 +14,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from trainer.config import ExperimentConfig
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import (
     MARK,
@@ -28,6 +27,7 @@ from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.serving import SlimeSettings
 from trainer.engines.slime.settings import PREFIX, HookSettings, read_hook_settings
 from trainer.errors import InputError
+from trainer.experiment_config import ExperimentConfig
 from trainer.files import read_json, write_json
 
 EXPORT = "export"  # in a checkpoint's folder: a link to the exported weights, or links to each
