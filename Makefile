@@ -44,10 +44,10 @@ test-long: setup-dev
 	$(PYTEST) -m long
 
 # Every test that works with a database, on PostgreSQL: DATABASE_URL=postgres://… make test-postgres,
-# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves a
-# marker out.
+# or .ci/postgres. The trainer knows no database, so its tests are not even read. LESS leaves
+# markers out, MORE asks only for some.
 test-postgres: setup-dev
-	$(PYTEST) -m 'database and not once$(LESS:%= and not %)' --ignore=tests/trainer --ignore=tests/contracts
+	$(PYTEST) -m 'database and not once$(LESS:%= and not %)$(if $(MORE), and ($(MORE)))' --ignore=tests/trainer --ignore=tests/contracts
 
 lint: setup-dev
 	$(BIN)/ruff check .
