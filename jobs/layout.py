@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from trainer.config import Config
+from trainer.engines.slime.experiment import HOOKS, LAUNCH
 from trainer.experiment_config import ExperimentConfig
 from trainer.files import read_json, write_text
 
@@ -94,12 +95,12 @@ class RoundPlan:
     @property
     def start_launch(self) -> Path:
         """The frozen launch file of an experiment on slime."""
-        return self.run / "start" / "launch.yaml"
+        return self.run / LAUNCH
 
     @property
     def start_hooks(self) -> Path:
         """The frozen hooks of an experiment on slime."""
-        return self.run / "start" / "hooks.yaml"
+        return self.run / HOOKS
 
     @property
     def hooks(self) -> Path:

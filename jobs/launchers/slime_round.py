@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobs.launchers import ADDRESS, LOCAL
-from jobs.launchers.ray_job import job_of, ready_plan
+from jobs.launchers.ray_job import EXIT_BAD_INPUT, job_of, ready_plan
 from jobs.launchers.ray_jobs import JobServerGone
 from jobs.launchers.ray_run import EXIT_LOST, RayJob, RayRun
 from trainer.canonical import fingerprint
@@ -29,7 +29,6 @@ from trainer.engines.slime.plan import LaunchPlan
 from trainer.engines.slime.variables import load_slime_config, variables
 from trainer.errors import IncompleteError, InputError
 
-EXIT_BAD_INPUT = 2
 OF_THE_HOST = {"RAY_ADDRESS", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES", "SYS_CACHE_ROOT"}
 
 

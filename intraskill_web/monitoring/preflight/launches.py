@@ -10,7 +10,7 @@ from django.conf import settings
 
 from intraskill_web.experiments.models import Experiment
 from trainer.config_files import is_launch, parse_config, read_yaml
-from trainer.engines.slime.experiment import round_launch
+from trainer.engines.slime.experiment import HOOKS, LAUNCH, round_launch
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_text
@@ -31,16 +31,16 @@ def _is_launch(file: Path) -> bool:
 
 def launch_of(experiment: Experiment, number: int, read: dict[str, Any]) -> Path:
     """The launch file that the round will have, but for hooks, which name what it freezes."""
-    start, before = experiment.folder / "start", experiment.folder / f"round-{number - 1:03d}"
+    folder = experiment.folder
     launch = round_launch(
-        parse_config(read, ExperimentConfig, file=experiment.folder / "experiment.json"),
-        start / "launch.yaml",
+        parse_config(read, ExperimentConfig, file=folder / "experiment.json"),
+        folder / LAUNCH,
         number=number,
         rounds=max(experiment.rounds_planned, number + 1),
-        out=experiment.folder / f"round-{number:03d}" / "train",
-        before=before / "train" if number else None,
-        hooks=start / "hooks.yaml",
+        out=folder / f"round-{number:03d}" / "train",
+        before=folder / f"round-{number - 1:03d}" / "train" if number else None,
+        hooks=folder / HOOKS,
     )
-    file = experiment.folder / "preflight" / f"round-{number:03d}-launch.yaml"
+    file = folder / "preflight" / f"round-{number:03d}-launch.yaml"
     write_text(file, yaml.safe_dump(launch.model_dump(mode="json"), sort_keys=False))
     return file
