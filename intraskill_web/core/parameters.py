@@ -48,6 +48,12 @@ def whole(query: Mapping[str, str], name: str, default: int = 0) -> int:
     return int(value)
 
 
+def place(query: Mapping[str, str], name: str) -> int | None:
+    """The number by which a page is told a place; None where the parameter names none."""
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def number(query: Mapping[str, str], name: str, default: float) -> float:
     """The value of a parameter that must be a number; ``default`` where it is not given.
 
