@@ -11,6 +11,7 @@ import os
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,13 @@ class _NotRegistered(Exception):
     """The attempt may not start anything any more."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class _Run:
     attempt: Attempt
     job_id: str
     stage: Stage
     plan: RoundPlan
     spec: StageSpec
-    commands: Sequence[Command]
-    watch: Watch
 
     @classmethod
     def of(cls, attempt: Attempt, job_id: str) -> _Run:
@@ -89,9 +88,17 @@ class _Run:
         spec = PIPELINE[stage.kind]
         if attempt.skip_reason:
             plan = spec.without(plan)
-        commands = spec.commands(plan)
-        watch = Watch(attempt, job_id, commands, lambda: mirror.follow(stage, plan))
-        return cls(attempt, job_id, stage, plan, spec, commands, watch)
+        return cls(attempt, job_id, stage, plan, spec)
+
+    @cached_property
+    def commands(self) -> Sequence[Command]:
+        """First read once files of other settings are set aside: none goes on from those."""
+        return self.spec.commands(self.plan)
+
+    @cached_property
+    def watch(self) -> Watch:
+        mirrored = partial(mirror.follow, self.stage, self.plan)
+        return Watch(self.attempt, self.job_id, self.commands, mirrored)
 
     def go(self) -> None:
         """From wherever the attempt stands to its end, unless another job takes over."""
@@ -111,7 +118,6 @@ class _Run:
         if self.stage.round.config:
             write_json(self.plan.own_config, self.stage.round.config)
         set_aside(self.stage, self.plan)
-        self.commands = self.spec.commands(self.plan)  # none goes on from what was set aside
         self.spec.prepare(self.plan)
         absent = missing(self.spec.needs(self.plan))
         if absent:

@@ -20,6 +20,7 @@ from intraskill_web.monitoring.models import MetricPoint
 from intraskill_web.monitoring.preflight import inputs, machine, run
 from intraskill_web.monitoring.preflight.items import Item
 from jobs import pipeline
+from jobs.layout import Command, RoundPlan
 from jobs.plans import plan_of
 from jobs.runner import run_attempt
 from jobs.stages import gate, select
@@ -134,6 +135,26 @@ def test_what_was_made_before_a_change_is_set_aside_with_its_rows(
     assert read_json(round_.folder / "config" / "round.json")["train"]["optimiser"][
         "learning_rate"
     ] == pytest.approx(1e-4)
+
+
+def test_commands_are_composed_once_and_after_former_files_are_set_aside(
+    experiment: Experiment, handed_in: Jobs, scripted: Callable[..., None]
+) -> None:
+    scripted()
+    stage = begin(experiment, "train")
+    former = stage.round.folder / "train" / "manifest.json"
+    write_json(former, {"old": True})
+    compose = pipeline.PIPELINE["train"].commands
+    seen: list[bool] = []
+
+    def commands(plan: RoundPlan) -> tuple[Command, ...]:
+        seen.append(former.exists())
+        return compose(plan)
+
+    scripted(commands=commands)
+    rework.retry_with_changes(stage, RATE)
+    assert run_attempt(*handed_in[-1]) == State.SUCCEEDED
+    assert seen == [False]
 
 
 def test_nothing_is_set_aside_where_the_stage_reads_no_changed_value(
