@@ -1,4 +1,4 @@
-"""Where a run stands, what the next job's end is, and what pruning may delete."""
+"""Where a run stands, what the next job's end is, and what its export is bound to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from trainer.engines.slime.checkpoints import (
     mark_export,
     mark_first_step,
     num_rollout,
-    prune,
     round_is_trained,
     verify_saved,
 )
@@ -77,16 +76,6 @@ def test_a_round_is_trained_when_its_last_step_is_saved(tmp_path):
     assert round_is_trained(config, 0)
     assert verify_saved(config, 0) == 20
     assert not round_is_trained(config, 1)
-
-
-def test_pruning_keeps_the_last_and_the_tracked_iteration_and_nothing_else_is_touched(tmp_path):
-    for name in ("iter_0000019", "iter_0000020", "iter_0000040", "rollout", "iter_notes"):
-        (tmp_path / name).mkdir()
-    track(tmp_path, "20")
-    doomed = prune(tmp_path, keep_last=1)
-    assert [path.name for path in doomed] == ["iter_0000019"]
-    left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
-    assert left == {"iter_0000020", "iter_0000040", "rollout", "iter_notes"}
 
 
 def test_the_export_folder_carries_the_step(tmp_path):

@@ -1,4 +1,4 @@
-"""Checkpoints of a slime run: import, where it stands, what comes next, export, pruning.
+"""Checkpoints of a slime run: import, where it stands, what comes next, export.
 
 slime counts steps over the whole experiment: ``--num-rollout`` is a cumulative exclusive end, and
 the first step has id 0 when training starts from Hugging Face weights and 1 when it starts from a
@@ -8,7 +8,6 @@ converted checkpoint (training.md §6.4, §9.26). Both are derived here from wha
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from trainer.canonical import fingerprint, sha256_file
@@ -99,24 +98,6 @@ def verify_saved(config: SlimeConfig, round_number: int) -> int:
             f"but round {round_number} ends with {wanted}: start the round again to resume"
         )
     return saved
-
-
-def prune(folder: Path, keep_last: int) -> list[Path]:
-    """Delete all but the last ``keep_last`` saved iterations; the tracked one always stays.
-
-    Returns the folders that were deleted. Only folders named ``iter_<digits>`` are touched.
-    """
-    tracked = latest_iteration(folder)
-    saved = sorted(
-        (int(match[1]), path)
-        for path in folder.glob("iter_*")
-        if path.is_dir() and (match := re.fullmatch(r"iter_0*(\d+)", path.name))
-    )
-    keep = {number for number, _ in saved[-keep_last:]}
-    doomed = [path for number, path in saved if number not in keep and number != tracked]
-    for path in doomed:
-        shutil.rmtree(path)
-    return doomed
 
 
 def import_command(config: SlimeConfig, model_args: list[str]) -> list[str]:

@@ -72,7 +72,7 @@ class PathSettings(Config):
 
 
 class CheckpointSettings(Config):
-    """What is loaded, where it is saved, and how much of it is kept."""
+    """What is loaded, and where and how often it is saved."""
 
     hf_checkpoint: ConfigPath = required("HF_CHECKPOINT", "Hugging Face folder of the start model")
     load: ConfigPath = required("TRAIN_LOAD", "Megatron distributed checkpoint to load")
@@ -81,7 +81,6 @@ class CheckpointSettings(Config):
     save_hf: ConfigPath | None = variable(
         "SAVE_HF", None, "Hugging Face export; {rollout_id} in it is filled in"
     )
-    keep_last: Count = Field(1, description="saved iterations kept after a round")
 
 
 class ClusterSettings(Config):

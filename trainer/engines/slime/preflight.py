@@ -32,6 +32,7 @@ from trainer.shop.identity import OtherEnvironment, served_identity
 SCOPE = "offline_inputs_only"
 #: bf16 weights, fp32 main weights and two Adam moments, in bytes per parameter of a checkpoint
 CHECKPOINT_BYTES_PER_PARAMETER = 14
+STATES = 2  # the checkpoint that a round begins from, and its own
 
 
 def check_slime(
@@ -128,15 +129,14 @@ def _settings(config: SlimeConfig) -> HookSettings | None:
 
 
 def _disk(config: SlimeConfig) -> Check:
-    """Room for the checkpoints that are kept, one more while it is written, and an export."""
+    """Room for a round's checkpoints, and for the export of every round."""
     index = config.checkpoints.hf_checkpoint / "model.safetensors.index.json"
     if not index.is_file():
         return skipped("host.disk", "size of the start model unknown", "set HF_CHECKPOINT")
     total = json.loads(index.read_text(encoding="utf-8"))["metadata"]["total_size"]
     parameters = total / 2  # bf16
     wanted = int(
-        parameters * CHECKPOINT_BYTES_PER_PARAMETER * (config.checkpoints.keep_last + 1)
-        + total * config.loop.num_rounds
+        parameters * CHECKPOINT_BYTES_PER_PARAMETER * STATES + total * config.loop.num_rounds
     )
     folder = config.checkpoints.save
     while not folder.exists():
@@ -146,7 +146,7 @@ def _disk(config: SlimeConfig) -> Check:
         "host.disk",
         free >= wanted,
         f"{free >> 30} GiB free below {folder}, about {wanted >> 30} GiB wanted",
-        "free some space, or lower checkpoints.keep_last",
+        "free some space",
     )
 
 
