@@ -8,6 +8,7 @@ from tests.trainer.engines_slime.launch_files import make_launch, write_hooks
 from trainer.engines.slime.checks import failures
 from trainer.engines.slime.refusals import launch_checks
 from trainer.engines.slime.variables import load_slime_config
+from trainer.files import write_json
 
 
 def refused(path, environ=None, which=lambda name: f"/usr/bin/{name}"):
@@ -73,7 +74,35 @@ def test_round_zero_does_not_overwrite_an_earlier_run(tmp_path):
     (tmp_path / "save").mkdir()
     (tmp_path / "save" / "latest_checkpointed_iteration.txt").write_text("20")
     assert refused(path) == {"round.fresh"}
-    assert refused(path, {"RESUME_ROUND": "1"}) == set()
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 19), (1, 20)], ids=["from weights", "converted"])
+def test_a_later_round_goes_on_from_the_last_step_of_the_round_before(tmp_path, first, last):
+    saved = tmp_path / "save"
+    write_json(saved / "first-step.json", {"first_step": first})
+    path = make_launch(tmp_path, checkpoints={"load": "save"})
+    for iteration, names in ((last - 1, {"round.resume_point"}), (last, set())):
+        (saved / "latest_checkpointed_iteration.txt").write_text(str(iteration))
+        assert refused(path, {"RESUME_ROUND": "1"}) == names, iteration
+        assert refused(path, {"RESUME_ROUND": "1", "TRAIN_SAVE": str(tmp_path / "b")}) == names
+
+
+def test_a_later_round_does_not_begin_from_the_start_model(tmp_path):
+    """Its checkpoints are saved, and yet it would load what round 0 loads."""
+    path = make_launch(tmp_path)
+    write_json(tmp_path / "save" / "first-step.json", {"first_step": 1})
+    (tmp_path / "save" / "latest_checkpointed_iteration.txt").write_text("20")
+    assert refused(path, {"RESUME_ROUND": "1"}) == {"round.resume_point"}
+
+
+def test_without_a_mark_a_later_round_asks_for_the_first_step(tmp_path):
+    path = make_launch(tmp_path, checkpoints={"load": "old"})
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "latest_checkpointed_iteration.txt").write_text("20")
+    assert refused(path, {"RESUME_ROUND": "1"}) == {"round.resume_point"}
+    told = make_launch(tmp_path / "b", loop={"first_step": 1})
+    environ = {"RESUME_ROUND": "1", "TRAIN_LOAD": str(tmp_path / "old")}
+    assert refused(told, environ) == set()
 
 
 def test_a_tracker_that_names_no_iteration_is_refused(tmp_path):

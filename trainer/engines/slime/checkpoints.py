@@ -49,24 +49,27 @@ def is_hf_checkpoint(folder: Path) -> bool:
 def first_step(config: SlimeConfig) -> int:
     """The id of the experiment's first step: 0 from Hugging Face weights, 1 from converted ones.
 
-    Taken from ``loop.first_step``, else from the mark an earlier launch left beside the saved
-    checkpoints, else from the checkpoint to load. Raises InputError when none of them tells.
+    Taken from ``loop.first_step``, else from the mark an earlier launch left beside the checkpoints
+    that are saved or loaded, else from the checkpoint that round 0 loads. Raises InputError when
+    none of them tells.
     """
     if config.loop.first_step is not None:
         return config.loop.first_step
-    mark = config.checkpoints.save / FIRST_STEP
-    if mark.is_file():
-        return int(read_json(mark)["first_step"])
-    if config.checkpoints.load == config.checkpoints.save:
+    points = config.checkpoints
+    for mark in (points.save / FIRST_STEP, points.load / FIRST_STEP):
+        if mark.is_file():
+            return int(read_json(mark)["first_step"])
+    if is_hf_checkpoint(points.load):
+        return 0
+    # what a later round loads was saved by the round before, at any step
+    if points.load == points.save or config.loop.resume_round > 0:
         raise InputError(
             "cannot tell whether the first step had id 0 or 1",
-            file=config.checkpoints.save,
+            file=points.load,
             field="loop.first_step",
             remedy="set it: 0 when training began from Hugging Face weights, else 1",
         )
-    if is_hf_checkpoint(config.checkpoints.load):
-        return 0
-    loaded = latest_iteration(config.checkpoints.load)
+    loaded = latest_iteration(points.load)
     return 0 if loaded is None else loaded + 1
 
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from trainer.engines.slime.checkpoints import latest_iteration
+from trainer.engines.slime.checkpoints import latest_iteration, num_rollout
 from trainer.engines.slime.checks import Check, failed, passed, require, skipped, warning
 from trainer.engines.slime.command import model_script
 from trainer.engines.slime.config import SlimeConfig
@@ -168,15 +168,19 @@ def _round(config: SlimeConfig, environ: Mapping[str, str]) -> Iterator[Check]:
             "set RESUME_ROUND to continue, or TRAIN_SAVE to a new folder",
         )
         return
-    needed = loop.resume_round * loop.steps_per_round
     # a round may save beside the state that it goes on from
-    reached = (latest_iteration(config.checkpoints.load) if saved is None else saved) or 0
-    # A run that began at step 0 ends its rounds one iteration earlier than a converted one.
+    reached = latest_iteration(config.checkpoints.load)
+    try:
+        before = num_rollout(config, loop.resume_round - 1) - 1
+    except InputError as error:
+        yield failed("round.resume_point", str(error), error.remedy or "set loop.first_step")
+        return
     yield require(
         "round.resume_point",
-        reached >= needed - 1,
-        f"iteration {reached} saved, round {loop.resume_round} starts after {needed}",
-        "resume an earlier round",
+        reached is not None and reached >= before,
+        f"iteration {reached} in {config.checkpoints.load}, round {loop.resume_round} goes on "
+        f"after {before}",
+        "point TRAIN_LOAD to the checkpoints of the round before, or resume an earlier round",
     )
 
 
