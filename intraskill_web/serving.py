@@ -9,6 +9,7 @@ No client holds a thread by silence: not before it asks, nor amid its request or
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import struct
@@ -23,6 +24,19 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
     """Threads that stay with a connection while nobody else waits for one."""
 
     PATIENCE_S = 20  # for the rest of a request, and for a client to take its answer
+
+    def init_process(self) -> None:
+        """Serve until told to end."""
+        self.log.error_log.addFilter(self._tell_briefly)
+        super().init_process()
+
+    def _tell_briefly(self, record: logging.LogRecord) -> bool:
+        """A client that was cut off is one line: the fault that gunicorn sees is our own limit."""
+        if record.exc_info and isinstance(record.exc_info[1], BlockingIOError):
+            record.msg, record.args = "cut off a client silent for %d s", (self.PATIENCE_S,)
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = record.exc_text = None
+        return True
 
     def handle(self, conn: Any) -> Any:
         """Answer requests of ``conn`` until it pauses; whether it is kept."""

@@ -113,6 +113,7 @@ def _start_web(supervisor: Supervisor, wanted: int) -> None:
                 *("--worker-class", "intraskill_web.serving.LingeringWorker"),
                 *("--threads", str(settings.INTRASKILL_WEB_THREADS), "--timeout", "60"),
                 *("--graceful-timeout", "3", "--log-level", "warning"),
+                "--no-control-socket",  # it lies outside the home, and is one for all homes
             ),
         )
     )

@@ -22,6 +22,7 @@ class Hasty(LingeringWorker):
     PATIENCE_S = 1
 def application(environ, start_response):
     body = str(threading.get_ident()).encode()
+    environ["wsgi.input"].read()
     if environ["PATH_INFO"] == "/long":
         body *= 2_000_000
     start_response("200 OK", [("Content-Length", str(len(body)))])
@@ -31,7 +32,7 @@ def application(environ, start_response):
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    """A server of six threads whose answers name the thread."""
+    """A server of six threads whose answers name the thread; what it logs is in ``log``."""
     (tmp_path / "app.py").write_text(APP)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -39,10 +40,12 @@ def port(tmp_path: Path) -> Iterator[int]:
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "gunicorn", "app", "--bind", f"127.0.0.1:{found}",
                "--worker-class", "app.Hasty", "--threads", "6",
-               "--graceful-timeout", "3", "--log-level", "warning"]  # fmt: skip
-    server = subprocess.Popen(
-        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}:{root}"}
-    )
+               "--graceful-timeout", "3", "--log-level", "warning",
+               "--no-control-socket"]  # fmt: skip
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}:{root}"}, stderr=log
+        )
     try:
         for _ in range(200):
             try:
@@ -99,6 +102,29 @@ def test_clients_that_fall_silent_give_their_threads_back(port: int, sent: bytes
     assert asked(http.client.HTTPConnection("127.0.0.1", port, timeout=10))
     for one in silent:
         one.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GE",
+        b"GET / HTTP/1.1\r\nHost: x\r\nCoo",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+        b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["half a line", "half the headers", "half a body", "half a chunk", "an answer not taken"],
+)
+def test_a_client_that_is_cut_off_is_one_line_of_the_log(
+    port: int, tmp_path: Path, sent: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", port), 10) as silent:
+        silent.sendall(sent)
+        ends = time.monotonic() + 10
+        while not (told := (tmp_path / "log").read_text()) and time.monotonic() < ends:
+            time.sleep(0.05)
+    (line,) = told.splitlines()
+    assert line.endswith("[WARNING] cut off a client silent for 1 s")
 
 
 def test_connections_opened_ahead_of_need_hold_no_thread(port: int) -> None:
