@@ -115,10 +115,15 @@ def room_of(host: str, workers: Sequence[Mapping[str, Any]], taken: Collection[s
     """
     free, room = len(of_stages(host, workers)) - len(taken), {}
     for kind in KINDS:
-        name = queue_name(host, kind)
-        listen = sum(not w.get("queues") or name in w["queues"] for w in workers)
-        room[kind] = min(free, listen - sum(queue == name for queue in taken))
+        busy = sum(queue == queue_name(host, kind) for queue in taken)
+        room[kind] = min(free, len(of_kind(host, workers, kind)) - busy)
     return room
+
+
+def of_kind(host: str, workers: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    """Those of a host's workers that take this kind of work."""
+    name = queue_name(host, kind)
+    return [w for w in workers if not w.get("queues") or name in w["queues"]]
 
 
 def of_stages(host: str, workers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

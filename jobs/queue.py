@@ -42,7 +42,7 @@ WAITING = (JobStatus.QUEUED, JobStatus.DEFERRED, JobStatus.SCHEDULED)
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A worker that is registered with the queue."""
+    """A worker that is registered with the queue; ``kinds`` are those of ``placement``."""
 
     name: str
     host: str
@@ -50,6 +50,7 @@ class WorkerInfo:
     state: str
     job_id: str | None
     heartbeat: datetime | None
+    kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,8 @@ def status() -> QueueStatus:
     try:
         link = connection()
         waiting = sum(queue.count for queue in _queues(link))
-        workers = tuple(_info(worker) for worker in Worker.all(connection=link))
+        found = map(_info, Worker.all(connection=link))
+        workers = tuple(worker for worker in found if worker.kinds)
     except RedisError as error:
         return QueueStatus(up=False, waiting=0, workers=(), error=str(error))
     return QueueStatus(up=True, waiting=waiting, workers=workers)
@@ -258,6 +260,10 @@ def _queue(name: str, link: Redis | None = None) -> Queue:
 
 
 def _info(worker: BaseWorker) -> WorkerInfo:
+    """``kinds`` is empty for a worker of another installation at the same server."""
+    ours = [
+        name for name in worker.queue_names() if name.startswith(f"{settings.INTRASKILL_QUEUE}:")
+    ]
     return WorkerInfo(
         name=worker.name,
         host=worker.hostname or socket.gethostname(),
@@ -265,4 +271,5 @@ def _info(worker: BaseWorker) -> WorkerInfo:
         state=str(worker.get_state()),
         job_id=worker.get_current_job_id(),
         heartbeat=worker.last_heartbeat,
+        kinds=tuple(name.rpartition(":")[2] for name in ours),
     )

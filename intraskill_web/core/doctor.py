@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from intraskill_web.core.labels import takes
 from intraskill_web.core.po import is_stale
 from jobs import queue
+from jobs.placement import KINDS
 
 MIN_FREE_BYTES = 2 * 1024**3
 NETWORK = ("nfs", "nfs4", "cifs", "smb", "smbfs", "fuse.sshfs", "ceph", "lustre", "9p")
@@ -113,8 +116,12 @@ def _queue() -> Finding:
 
 def _workers() -> Finding:
     workers = queue.status().workers
-    detail = f"{len(workers)} registered"
-    return Finding("workers", bool(workers), detail, "Run `manage.py up` or `manage.py worker`")
+    groups = Counter(takes(worker.kinds) for worker in workers)
+    found = [f"{n} for {kinds}" for kinds, n in groups.items()]
+    absent = takes(set(KINDS).difference(*(worker.kinds for worker in workers)))
+    found += [f"none for {absent}"] if absent else []
+    remedy = "Run `manage.py up`, or `manage.py worker` on a host that has none"
+    return Finding("workers", not absent, " · ".join(found), remedy)
 
 
 def _start_files() -> Finding:

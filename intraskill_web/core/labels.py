@@ -6,6 +6,8 @@ identifier is shown as it is, so that a newer file never breaks a page.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.utils.functional import Promise
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
@@ -111,6 +113,12 @@ WORKER_STATES: Words = {
     "suspended": _("suspended"),
     "started": _("starting"),
 }
+KINDS_OF_WORK: Words = {  # of jobs/placement.py; "stages" are both kinds of them
+    "stages": _("stages"),
+    "gpu": _("stages that play or train"),
+    "cpu": _("stages that need no GPU"),
+    "work": _("replays, exports and orders"),
+}
 UNITS: Words = {
     "step": _("steps"),
     "episode": _("episodes"),
@@ -133,6 +141,13 @@ def state_label(state: str) -> str:
 def stage_label(kind: str) -> str:
     """The short name of a stage."""
     return word(STAGES, kind)
+
+
+def takes(kinds: Collection[str]) -> str:
+    """What a worker takes, of the kinds of ``jobs/placement.py``."""
+    both = {"gpu", "cpu"} <= set(kinds)
+    found = ["stages", *(set(kinds) - {"gpu", "cpu"})] if both else kinds
+    return "; ".join(word(KINDS_OF_WORK, kind) for kind in KINDS_OF_WORK if kind in found)
 
 
 def arms(text: str) -> str:

@@ -29,7 +29,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     )
     beats = [(w.name, w.state, w.job_id) for w in status.workers]
     hosts = list(Host.objects.select_related("lease__stage__round__experiment").order_by("name"))
-    seen = [(h.name, h.is_up, h.lease_id, h.gpus, h.free_disk_bytes >> 30) for h in hosts]
+    seen = [(h.name, h.is_up, h.lease_id, h.gpus, h.queues, h.free_disk_bytes >> 30) for h in hosts]
     tag = live.etag(request, [*facts.values(), status.up, status.waiting, beats, seen])
     if answer := live.unchanged(request, tag):
         return answer
@@ -58,7 +58,14 @@ def queue_page(request: HttpRequest) -> HttpResponse:
             "waiting": status.waiting,
             "error": status.error,
             "workers": [
-                {"name": w.name, "host": w.host, "pid": w.pid, "state": w.state, "job": w.job_id}
+                {
+                    "name": w.name,
+                    "host": w.host,
+                    "pid": w.pid,
+                    "takes": w.kinds,
+                    "state": w.state,
+                    "job": w.job_id,
+                }
                 for w in status.workers
             ],
             "hosts": [line.data() for line in lines],

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
+from intraskill_web.core.labels import takes
 from intraskill_web.experiments.models import Attempt, Stage
 from jobs import placement, queue
 from jobs.models import Host
@@ -40,7 +41,7 @@ class Line:
     def token(self) -> tuple[object, ...]:
         """Changes whenever a reason may."""
         moves = [(a.pk, a.state, a.queue) for a in self.active]
-        return (moves, [(host.pk, host.is_up, host.lease_id) for host in self.hosts])
+        return (moves, [(host.pk, host.is_up, host.lease_id, host.queues) for host in self.hosts])
 
     def of_stage(self, stage: Stage | None) -> str:
         """Why the stage does not work yet; empty when it does, or there is none."""
@@ -124,6 +125,9 @@ def _unplaced(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
     if not allowed[0].is_up:
         return _host_is_down(allowed[0])
     kind = placement.kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
+    allowed = [h for h in allowed if placement.of_kind(h.name, h.workers, kind)]
+    if not allowed:
+        return _nobody_takes(kind, wanted)
     leases = [host.lease if kind == "gpu" else None for host in allowed]
     there = [
         lease or _who_fills(host, kind, attempt, active)
@@ -134,6 +138,14 @@ def _unplaced(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
         return _("A worker takes it next")
     words = {**_words(allowed[0].name, first), "n": len(allowed)}
     return _all_leased(words) if leases[0] else _all_full(words)
+
+
+def _nobody_takes(kind: placement.Kind, host: str) -> str:
+    """The hosts are up, with workers for other work only."""
+    kinds = {"kinds": takes([kind]), "host": host}
+    if host:
+        return _("Host %(host)s has no worker for %(kinds)s. Start manage.py worker there") % kinds
+    return _("No worker is up for %(kinds)s") % kinds
 
 
 def _all_leased(words: dict[str, Any]) -> str:
@@ -183,6 +195,9 @@ def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
     host = next((h for h in hosts if h.name == attempt.host), None)
     if host is not None and not host.is_up:
         return _host_is_down(host)
+    kind = placement.kind_of(attempt.stage, skipped=bool(attempt.skip_reason))
+    if host is not None and not placement.of_kind(host.name, host.workers, kind):
+        return _nobody_takes(kind, host.name)
     one = _has_one_worker(host)
     ahead = [
         a

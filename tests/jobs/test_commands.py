@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from intraskill_web.core import doctor
 from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import refresh_round
+from jobs import queue
 from jobs.models import Host
+from jobs.queue import QueueStatus, WorkerInfo
 from jobs.transitions import State
 from tests.jobs.traces import trace
 from trainer.files import append_jsonl
@@ -226,6 +229,25 @@ def test_the_doctor_names_each_check_and_a_remedy(
     assert checks["database"]["ok"] and checks["home"]["ok"]
     assert not checks["queue"]["ok"] and "manage.py up" in checks["queue"]["remedy"]
     assert (code, result["ok"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("workers", "ok", "detail"),
+    [
+        ([], False, "none for stages"),
+        ([("work",)], False, "1 for replays, exports and orders · none for stages"),
+        ([("gpu", "cpu"), ("work",)], True, "1 for stages · 1 for replays, exports and orders"),
+        ([("gpu", "cpu", "work")] * 2, True, "2 for stages; replays, exports and orders"),
+        ([("gpu",)], False, "1 for stages that play or train · none for stages that need no GPU"),
+    ],
+)
+def test_the_doctor_says_what_each_worker_does_and_misses_those_for_stages(
+    workers: list[tuple[str, ...]], ok: bool, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tuple(WorkerInfo(str(n), "h", n, "idle", None, None, k) for n, k in enumerate(workers))
+    monkeypatch.setattr(queue, "status", lambda: QueueStatus(up=True, waiting=0, workers=found))
+    finding = doctor._workers()
+    assert (finding.ok, finding.detail) == (ok, detail)
 
 
 def test_a_demo_that_nobody_would_work_on_is_refused(

@@ -118,3 +118,10 @@ def test_a_registered_worker_is_listed(valkey: Server) -> None:
     [info] = queue.status().workers
     assert info.name == worker.name and info.pid == worker.pid
     assert info.heartbeat is not None
+    assert info.kinds == ("cpu",)
+
+
+def test_a_worker_of_another_installation_at_the_same_server_is_not_ours(valkey: Server) -> None:
+    link = queue.connection()
+    SimpleWorker([Queue("theirs:somewhere:cpu", connection=link)], connection=link).register_birth()
+    assert queue.status().workers == ()

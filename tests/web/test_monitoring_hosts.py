@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from intraskill_web.experiments.flow import new_round
 from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import new_attempt
 from intraskill_web.experiments.waiting import waiting_reason
-from jobs import placement
+from jobs import placement, queue
 from jobs.models import Host
-from jobs.queue import QueueStatus
+from jobs.queue import QueueStatus, WorkerInfo
 from jobs.transitions import ACTIVE, State
 from tests.web.factories import Made
 from tests.web.html import Page
@@ -170,20 +171,43 @@ def test_a_stage_that_waits_is_not_said_to_run(db: None, home: Path) -> None:
     assert why["resume"] == "Freeze waits for its turn; stop it first"
 
 
+def test_a_host_whose_workers_do_other_work_takes_no_stage(host: Host, waiting: Attempt) -> None:
+    side = [placement.queue_name("gpu-07", kind) for kind in ("cpu", placement.WORK)]
+    Host.objects.update(workers=[{"pid": 1, "queues": side}], lease=None)
+    why = "No worker is up for stages that play or train"
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == why
+    waiting.stage.round.experiment.host = "gpu-07"
+    why = "Host gpu-07 has no worker for stages that play or train. Start manage.py worker there"
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == why
+    waiting.state, waiting.host = "queued", "gpu-07"
+    waiting.queue = placement.queue_name("gpu-07", "gpu")
+    assert waiting_reason(waiting, UP, [waiting], hosts()) == why
+
+
+def test_the_queue_page_says_what_each_worker_takes(
+    db: None, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = WorkerInfo("a", "gpu-07", 1, "idle", None, None, (placement.WORK,))
+    monkeypatch.setattr(queue, "status", lambda: replace(UP, workers=(side,)))
+    assert "replays, exports and orders" in viewer_client.get("/jobs/").content.decode()
+    (worker,) = viewer_client.get("/jobs/?format=json").json()["workers"]
+    assert worker["takes"] == ["work"]
+
+
 def test_the_only_worker_of_a_host_is_waited_for_whatever_the_queue(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It serves what needs a GPU first, so an analysis waits for every training."""
     Host.objects.create(name="gpu-07", workers=[{"pid": 1}])
     made = []
-    for name, kind, queue, state in (
+    for name, kind, line, state in (
         ("a", "train", "q:gpu", State.RUNNING),
         ("b", "analyse", "q:cpu", State.QUEUED),
         ("c", "train", "q:gpu", State.QUEUED),
     ):
         round_ = new_round(Experiment.objects.create(name=name), 0)
         attempt = new_attempt(round_.stages.get(kind=kind))
-        Attempt.objects.filter(pk=attempt.pk).update(host="gpu-07", queue=queue, state=state)
+        Attempt.objects.filter(pk=attempt.pk).update(host="gpu-07", queue=line, state=state)
         made.append(Attempt.objects.select_related("stage__round__experiment").get(pk=attempt.pk))
     hosts = list(Host.objects.all())
     said = [waiting_reason(attempt, UP, made, hosts) for attempt in made[1:]]

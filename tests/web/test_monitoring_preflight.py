@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from intraskill_web.monitoring.preflight import inputs, launches, run
 from intraskill_web.monitoring.preflight.items import Item, item_of
 from intraskill_web.monitoring.preflight.machine import disk_item, plan_item, workers_item
 from jobs import queue
-from jobs.queue import QueueStatus
+from jobs.queue import QueueStatus, WorkerInfo
 from tests.web.factories import Made
 from trainer.config_files import load_config
 from trainer.errors import InputError
@@ -228,6 +229,15 @@ def test_disk_is_judged_by_what_the_round_before_took(
 def test_no_worker_is_a_warning_because_a_start_only_waits() -> None:
     item = workers_item(QueueStatus(up=True, waiting=0, workers=()))
     assert (item.state, item.red) == ("warning", False)
+
+
+def test_a_worker_for_replays_is_none_for_stages() -> None:
+    side = WorkerInfo("a", "gpu-07", 1, "idle", None, None, ("work",))
+    item = workers_item(QueueStatus(up=True, waiting=0, workers=(side,)))
+    assert (item.state, item.detail) == ("warning", "none for stages")
+    both = replace(side, host="gpu-08", kinds=("gpu", "cpu"))
+    item = workers_item(QueueStatus(up=True, waiting=0, workers=(side, both)))
+    assert (item.state, item.detail) == ("passed", "1 on gpu-08")
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,14 @@ from intraskill_web.core.labels import (
     WORKER_STATES,
     chunk_status,
     state_label,
+    takes,
     word,
 )
 from intraskill_web.experiments.took import Took
 
 register = template.Library()
 
+register.filter("takes", takes)
 register.filter("rate", formats.rate)
 register.filter("effect", formats.effect)
 register.filter("thousands", formats.count)

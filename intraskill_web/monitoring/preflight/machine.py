@@ -11,9 +11,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from intraskill_web.core import formats
+from intraskill_web.core.labels import takes
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.monitoring.preflight.items import Item
 from jobs import queue
+from jobs.placement import KINDS
 from jobs.queue import QueueStatus
 
 MIN_FREE_BYTES = 2 * 1024**3
@@ -94,12 +96,15 @@ def queue_item(status: QueueStatus) -> Item:
 
 
 def workers_item(status: QueueStatus) -> Item:
-    """Without a worker a start waits."""
-    if status.workers:
-        hosts = sorted({worker.host for worker in status.workers})
-        detail = _("%(n)d on %(hosts)s") % {"n": len(status.workers), "hosts": ", ".join(hosts)}
-        return Item("workers", "passed", detail)
+    """Without a worker for stages a start waits."""
+    of_stages = [worker for worker in status.workers if set(worker.kinds) & set(KINDS)]
+    absent = takes(set(KINDS).difference(*(worker.kinds for worker in of_stages)))
+    if not absent:
+        hosts = ", ".join(sorted({worker.host for worker in of_stages}))
+        return Item(
+            "workers", "passed", _("%(n)d on %(hosts)s") % {"n": len(of_stages), "hosts": hosts}
+        )
     return Item(
-        "workers", "warning", _("none"),
+        "workers", "warning", _("none for %(kinds)s") % {"kinds": absent},
         _("A start waits for one: manage.py up here, or manage.py worker on a GPU host."),
     )  # fmt: skip
