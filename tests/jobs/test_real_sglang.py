@@ -1,14 +1,16 @@
-"""The real SGLang server on its CPU engine, with a small real model: an optional job.
+"""The real SGLang server with a small real model, on its CPU engine or on a GPU: an optional job.
 
 Set ``SGLANG_PYTHON`` to an interpreter that has SGLang and ``SGLANG_MODEL`` to a Hugging Face
-folder whose chat template knows tools (docs/design/slime.md says how both are made). Minutes on
-two cores.
+folder whose chat template knows tools (docs/design/slime.md says how both are made). On a GPU set
+``SGLANG_FLAGS`` too, to the server's further flags or to nothing; without it the server runs on its
+CPU engine. Minutes on two cores.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,13 +36,15 @@ pytestmark = [
         not (PYTHON and MODEL), reason="needs a real SGLang: set SGLANG_PYTHON and SGLANG_MODEL"
     ),
 ]
+GPU_FLAGS = os.environ.get("SGLANG_FLAGS")
 CPU = (
     *("--device", "cpu", "--attention-backend", "torch_native"),
     *("--sampling-backend", "pytorch", "--grammar-backend", "none"),
     *("--disable-overlap-schedule", "--disable-cuda-graph", "--max-total-tokens", "16384"),
 )
+FLAGS = CPU if GPU_FLAGS is None else tuple(shlex.split(GPU_FLAGS))
 ENVIRONMENT = {
-    "SGLANG_USE_CPU_ENGINE": "1",
+    **({"SGLANG_USE_CPU_ENGINE": "1"} if GPU_FLAGS is None else {}),
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "GLOO_SOCKET_IFNAME": "lo",
@@ -87,7 +91,7 @@ def spec_for(export, port):
         mem_fraction=0.2,
         tool_call_parser="qwen",
         reasoning_parser=None,
-        extra=CPU,
+        extra=FLAGS,
         python=PYTHON,
         environ=ENVIRONMENT,
     )
@@ -230,7 +234,7 @@ def test_tasks_are_evaluated_bare_and_masked_by_the_command_a_stage_starts(folde
         *("--export", str(exports["real"]), "--state", str(folder / "stage.json")),
         *("--served-name", "small", "--port", str(port), "--python", PYTHON),
         *("--mem-fraction", "0.2", "--tool-call-parser", "qwen", "--reasoning-parser", ""),
-        *(f"--extra={text}" for text in CPU),
+        *(f"--extra={text}" for text in FLAGS),
         *("--", sys.executable, "-m", "trainer", "evaluate", "run", *map(str, configs)),
     ]
     results = run_as_a_stage(argv, folder)
