@@ -18,6 +18,7 @@ from intraskill_web.configs.models import KIND_CHOICES, ConfigRevision
 from intraskill_web.configs.notes import power_note
 from intraskill_web.configs.schema import changes
 from intraskill_web.configs.services import add_revision, launch, problems_of
+from intraskill_web.core.parameters import choice
 from trainer.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ def show(site: ConfigRevisionAdmin, request: HttpRequest, object_id: str) -> Htt
     """One revision: values, who used it, and its difference to another (``?against=``)."""
     if not site.has_view_permission(request):
         raise PermissionDenied
-    revision = ConfigRevision.objects.filter(pk=_whole(unquote(object_id))).first()
+    revision: Any = site.get_object(request, unquote(object_id))
     if revision is None:
         raise Http404(object_id)
     others = ConfigRevision.objects.filter(kind=revision.kind).exclude(pk=revision.pk)
     before = others.filter(number__lt=revision.number).order_by("-number").first()
-    against = others.filter(pk=_whole(request.GET.get("against", ""))).first() or before
+    wanted = choice(request.GET, "against", map(str, others.values_list("pk", flat=True)))
+    against = others.get(pk=wanted) if wanted else before
     context = {
         "title": str(revision),
         "revision": revision,
@@ -137,12 +139,17 @@ def text_of(value: Any) -> str:
 
 
 def _asked(request: HttpRequest) -> tuple[str | None, ConfigRevision | None]:
-    """The kind, and the revision to start from: the one named, else the newest of the kind."""
-    kind = request.GET.get("kind", "")
-    base = ConfigRevision.objects.filter(pk=_whole(request.GET.get("from", ""))).first()
+    """The kind, and the revision to start from: the one named, else the newest of the kind.
+
+    Raises ParameterError.
+    """
+    kind = choice(request.GET, "kind", MODELS)
+    known = ConfigRevision.objects.values_list("pk", flat=True)
+    wanted = choice(request.GET, "from", map(str, known))
+    base = ConfigRevision.objects.get(pk=wanted) if wanted else None
     if base is not None and kind in ("", base.kind):
         return base.kind, base
-    if kind not in MODELS:
+    if not kind:
         return None, None
     return kind, ConfigRevision.objects.filter(kind=kind).order_by("-number").first()
 
@@ -204,7 +211,3 @@ def _render(
         **context,
     }
     return TemplateResponse(request, f"admin/configs/{name}.html", full)
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -1,4 +1,4 @@
-"""Parameters of an address with a fixed set of values: an unknown one is refused, never ignored.
+"""Parameters of an address or a form: a value that is not understood is refused, never ignored.
 
 The middleware ``core.json_errors`` answers the refusal with status 400, as a page or as JSON.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import overload
 
 from django.utils.translation import gettext as _
 
@@ -36,22 +37,44 @@ def choice(query: Mapping[str, str], name: str, allowed: Iterable[str], default:
     return value
 
 
-def whole(query: Mapping[str, str], name: str, default: int = 0) -> int:
-    """The value of a parameter that is a whole number. Raises ParameterError."""
+@overload
+def whole(
+    query: Mapping[str, str], name: str, default: int = 0, *, among: range | None = None
+) -> int: ...
+
+
+@overload
+def whole(
+    query: Mapping[str, str], name: str, default: None, *, among: range | None = None
+) -> int | None: ...
+
+
+def whole(
+    query: Mapping[str, str], name: str, default: int | None = 0, *, among: range | None = None
+) -> int | None:
+    """The value of a parameter that is a whole number, of ``among`` where that is given.
+
+    ``default`` where it is not given. Raises ParameterError.
+    """
     value = query.get(name, "")
     if not value:
         return default
-    if not (value.isascii() and value.isdigit() and len(value) < DIGITS):
+    if not is_whole(value):
         raise ParameterError(
             _("%(value)s is not a whole number") % {"value": value[:80]}, field=name
+        )
+    if among is not None and int(value) not in among:
+        raise ParameterError(
+            _("%(value)s is not between %(least)s and %(most)s")
+            % {"value": value, "least": among[0], "most": among[-1]},
+            field=name,
         )
     return int(value)
 
 
-def place(query: Mapping[str, str], name: str) -> int | None:
-    """The number by which a page is told a place; None where the parameter names none."""
-    text = query.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number, none that a database could not hold."""
+    return text.isascii() and text.isdigit() and len(text) < DIGITS
 
 
 def number(query: Mapping[str, str], name: str, default: float) -> float:

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from intraskill_web.core import live as polling
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.models import Episode
@@ -55,7 +56,7 @@ class Look:
 
 def follow(request: HttpRequest, look: Look, facts: Iterable[object]) -> HttpResponse:
     """The page, its twin, or what a poll asks for; ``facts`` change whenever the turns do."""
-    first = _from(request)
+    first = whole(request.GET, "from")
     tag = polling.etag(request, (look.state, look.recorded, *facts, first))
     active = look.state not in FINAL
     unchanged = polling.unchanged(request, tag)
@@ -67,8 +68,3 @@ def follow(request: HttpRequest, look: Look, facts: Iterable[object]) -> HttpRes
         data = {"state": look.state, "trace": look.trace}
         answer = page(request, "episodes/playing.html", look.context(0), lambda: data)
     return polling.finish(answer, tag, active=active)
-
-
-def _from(request: HttpRequest) -> int:
-    text = request.GET.get("from", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0

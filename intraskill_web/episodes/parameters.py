@@ -17,7 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
 from intraskill_web.core import labels
-from intraskill_web.core.parameters import not_one_of
+from intraskill_web.core.parameters import is_whole, not_one_of
 from intraskill_web.episodes.behaviour_metrics import OUTCOMES_TOO, SHOWN, lookup
 from intraskill_web.episodes.prepare import chunk_term, persona_term
 from intraskill_web.episodes.terms import Terms
@@ -75,7 +75,7 @@ def _equals(field_name: str) -> Build:
 
 def _integer(field_name: str) -> Build:
     def build(value: str) -> Q:
-        if not re.fullmatch(r"\d{1,18}", value):
+        if not is_whole(value):
             raise FilterError(gettext("%(value)s is not a whole number") % {"value": value[:80]})
         return Q(**{field_name: int(value)})
 

@@ -19,6 +19,7 @@ from intraskill_web.core import audit
 from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_operate
 from intraskill_web.core.handed_in import this_host
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import page
 from intraskill_web.episodes import replay_choices, replay_files
 from intraskill_web.episodes.detail import own_list
@@ -77,7 +78,7 @@ def replay(request: HttpRequest, pk: int) -> HttpResponse:
         raise PermissionDenied
     errors: list[str] = []
     if "again" in request.POST:
-        _again(episode, request.POST["again"])
+        _again(episode, whole(request.POST, "again"))
     else:
         _ask(request, episode, errors)
     if errors:
@@ -163,8 +164,7 @@ def _ask(request: HttpRequest, episode: Episode, errors: list[str]) -> None:
         return
     wanted = set(request.POST.getlist("chunk"))
     chosen = [skill_id for skill_id in bank if skill_id in wanted]
-    text = request.POST.get("n", "")
-    n = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    n = whole(request.POST, "n")
     checkpoint = request.POST.get("checkpoint", "")
     if not 1 <= n <= MOST:
         errors.append(_("n must be between 1 and %(most)s") % {"most": MOST})
@@ -189,11 +189,10 @@ def _ask(request: HttpRequest, episode: Episode, errors: list[str]) -> None:
         queue.enqueue_work_on_commit(Replay.JOB, made.pk, f"replay-{made.pk}")
 
 
-def _again(episode: Episode, text: str) -> None:
+def _again(episode: Episode, number: int) -> None:
     """Hand a replay in once more: one that failed, or whose worker is gone. It goes on from its
     files.
     """
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     row = episode.replays.filter(pk=number).exclude(state="succeeded").first()
     if row is not None:
         stamp = timezone.now().strftime("%Y%m%d%H%M%S")

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core import live as polling
 from intraskill_web.core.access import may_see_goal
-from intraskill_web.core.parameters import place, whole
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import page
 from intraskill_web.episodes import compare_page, replay_files
 from intraskill_web.episodes.following import Look, State, follow
@@ -128,7 +128,7 @@ def _recorded(request: HttpRequest, row: Replay, sample: int, known: Played) -> 
             trace,
             known.episode,
             ours,
-            row=place(request.GET, "row"),
+            row=whole(request.GET, "row", None),
             names=(_("as it was"), _("replay")),
         )
     data = {"replay": row.pk, "sample": sample, "problem": problem} | _outcome(known.episode)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_see_goal
-from intraskill_web.core.parameters import ParameterError, place, whole
+from intraskill_web.core.parameters import ParameterError, whole
 from intraskill_web.core.twin import json_response, page, refused
 from intraskill_web.episodes import compare_page, detail
 from intraskill_web.episodes.content import sayings
@@ -73,7 +73,7 @@ def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     rest = [row for row, _end in (*context["siblings"], *context["others"])]
     other = _other(request, episode, rest)
     if other is not None:
-        row = place(request.GET, "row")
+        row = whole(request.GET, "row", None)
         other_trace, _problem = shown_trace(other, goal=goal)
         context |= compare_page.build(episode, trace, other, other_trace, row=row)
     query = filter_.query() + (f"&sort={order}" if order.column else "")
@@ -139,7 +139,7 @@ def _other(request: HttpRequest, episode: Episode, rest: list[Episode]) -> Episo
     text = request.GET.get("with", "")
     if text in ("", str(episode.pk)):
         return None
-    pk = place(request.GET, "with") or 0
+    pk = whole(request.GET, "with")
     other = next((row for row in rest if row.pk == pk), None)
     if other is not None:
         other.experiment = episode.experiment

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from intraskill_web.core.parameters import ParameterError
+from intraskill_web.core.parameters import ParameterError, whole
 from intraskill_web.experiments import planning, services
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.queries import require_latest
@@ -74,28 +74,14 @@ def _hold(experiment: Experiment, request: HttpRequest) -> str:
 
 
 def _round(request: HttpRequest) -> int | None:
-    text = request.POST.get("round", request.GET.get("round", ""))
-    if not text:
-        return None
-    if not _is_count(text):
-        remedy = _("Rounds count from 0")
-        raise ParameterError(
-            _("Give a whole number"), field="round", value=text[:80], remedy=remedy
-        )
-    return int(text)
+    return whole(request.POST if "round" in request.POST else request.GET, "round", None)
 
 
 def _rounds(request: HttpRequest) -> int:
-    text = request.POST.get("rounds", "")
-    if not _is_count(text):
-        raise InputError(
-            _("Give a whole number"), field="rounds", value=text, remedy=_("How many in all")
-        )
-    return int(text)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6
+    rounds = whole(request.POST, "rounds", None)
+    if rounds is None:
+        raise ParameterError(_("Give a whole number"), field="rounds", remedy=_("How many in all"))
+    return rounds
 
 
 def _actor(request: HttpRequest) -> Any:

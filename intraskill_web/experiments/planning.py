@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 LONGEST_REASON = 300
+MOST_ROUNDS = 10_000
 
 
 def pause_after_stage(
@@ -56,6 +57,10 @@ def set_rounds_planned(
     Raises InputError too where that plays the test split again and no reason is given.
     """
     refuse_imported(experiment)
+    if rounds > MOST_ROUNDS:
+        raise InputError(
+            f"at most {MOST_ROUNDS}", field="rounds", value=rounds, remedy="Plan fewer"
+        )
     why = _reason(experiment, rounds, reason)
     begun = experiment.rounds.count()
     if rounds < max(1, begun):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
+from intraskill_web.core.parameters import whole
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.whatif import layout_of
 from trainer.errors import InputError
 from trainer.gate.planner import DETECTABLE, imagined_layout, power_report
 
-LIMITS = {"slots": (1, 64), "tasks": (20, 2000)}
+SLOTS = range(1, 65)
+TASKS = range(20, 2001)
 MORE = 5  # slots that the panel adds when nothing is asked
 
 
@@ -36,7 +38,8 @@ class Plan:
 
 
 def plan(query: Mapping[str, str], gate: GateRun, rows: Sequence[Contribution]) -> Plan | None:
-    """The panel for ``?slots=&tasks=``; None where a design cannot be told from the rows.
+    """The panel for ``?slots=&tasks=``; None where a design cannot be told from the rows. Raises
+    ParameterError.
 
     What is typical now is the median of the gate's own standard errors, those of the forest; the
     ratio of two imagined designs says how it changes.
@@ -46,8 +49,8 @@ def plan(query: Mapping[str, str], gate: GateRun, rows: Sequence[Contribution]) 
     if not tasks_now or not layout.slots:
         return None
     now = len(layout.slots)
-    slots = _whole(query.get("slots", ""), min(now + MORE, 64), "slots")
-    tasks = _whole(query.get("tasks", ""), tasks_now, "tasks")
+    slots = whole(query, "slots", min(now + MORE, SLOTS[-1]), among=SLOTS)
+    tasks = whole(query, "tasks", max(TASKS[0], min(tasks_now, TASKS[-1])), among=TASKS)
     current = sum(slot.old_version_id is not None for slot in layout.slots)
     rewrites = tuple(len(s.versions) - 1 for s in layout.slots if s.old_version_id is not None)
     kept = min(current, slots)
@@ -78,9 +81,3 @@ def typical_error(rewrites: tuple[int, ...], additions: int, tasks: int, profile
     layout = imagined_layout(len(rewrites), rewrites, additions)
     report = power_report(layout, tasks=tasks, sd=1.0, profile=profile)
     return float(median(report["se"].values()))
-
-
-def _whole(text: str, default: int, key: str) -> int:
-    low, high = LIMITS[key]
-    value = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else default
-    return max(low, min(value, high))

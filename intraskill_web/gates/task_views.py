@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.experiments.round_view import crumbs
@@ -30,34 +32,32 @@ def gate_tasks(request: HttpRequest, name: str, number: int) -> HttpResponse:
     evidence = evidence_of(gate) if gate else None
     if gate is None or evidence is None:
         raise Http404(f"{name} / {number}: no observations")
-    chunk, shown = request.GET.get("chunk", ""), request.GET.get("shown") != "no"
+    chunk = request.GET.get("chunk", "")
+    shown = choice(request.GET, "shown", ("yes", "no"), "yes") == "yes"
     item = get_object_or_404(Contribution, gate=gate, intervention_id=chunk)
-    text = request.GET.get("page", "")
-    at = int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 5 else 1
-    found = matching(evidence, chunk, shown)
-    start = (max(at, 1) - 1) * PAGE
-    pairs = paired(gate, found[start : start + PAGE])
+    pages = Paginator(matching(evidence, chunk, shown), PAGE)
+    at = pages.page(int(choice(request.GET, "page", map(str, pages.page_range), "1")))
+    pairs = paired(gate, list(at))
     table = tasks_table(pairs)
     here = tasks_url(name, number, gate.profile, chunk, shown)
-    more = start + PAGE < len(found)
     where = reverse("gates:detail", args=[name, number]) + f"?profile={gate.profile}"
     context = {
         "section": "gates",
         "item": item,
         "shown": shown,
         "pairs": pairs,
-        "total": len(found),
-        "first": start + 1,
-        "last": start + len(pairs),
+        "total": pages.count,
+        "first": at.start_index(),
+        "last": at.end_index(),
         "present_url": tasks_url(name, number, gate.profile, chunk, True),
         "absent_url": tasks_url(name, number, gate.profile, chunk, False),
-        "next_url": f"{here}&page={at + 1}" if more else "",
-        "csv_url": f"{here}&page={at}&format=csv",
+        "next_url": f"{here}&page={at.next_page_number()}" if at.has_next() else "",
+        "csv_url": f"{here}&page={at.number}&format=csv",
         "crumbs": [*crumbs(gate.round, (_("Gate"), where)), (_("Tasks"), "")],
     }
 
     def data() -> dict[str, Any]:
-        return {"chunk": chunk, "shown": shown, "total": len(found), "tasks": table.data()}
+        return {"chunk": chunk, "shown": shown, "total": pages.count, "tasks": table.data()}
 
     return page(request, "gates/tasks.html", context, data, table=table)
 

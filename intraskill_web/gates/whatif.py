@@ -14,6 +14,7 @@ from typing import Literal
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
+from intraskill_web.core.parameters import ParameterError, number, whole
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import Contribution, GateRun
 from trainer.errors import InputError
@@ -56,14 +57,11 @@ def ask(query: Mapping[str, str], gate: GateRun, evidence: Evidence | None) -> Q
     """The question in a query string; what it leaves out is as recorded."""
     recorded: Profile = "standard" if gate.profile == "standard" else "published"
     wanted = query.get("as", "") or recorded
-    budget_text = query.get("budget", "") or str(
-        gate.summary.get("active_skill_budget") or DEFAULT_BUDGET
-    )
-    default = StandardSettings().retire_margin if wanted == "standard" else 0.0
-    threshold_text = query.get("threshold", "") or str(default)
+    budgeted = gate.summary.get("active_skill_budget") or DEFAULT_BUDGET
+    margin = StandardSettings().retire_margin if wanted == "standard" else 0.0
     try:
-        budget, threshold = int(budget_text), float(threshold_text)
-    except ValueError:
+        budget, threshold = whole(query, "budget", budgeted), number(query, "threshold", margin)
+    except ParameterError:
         budget, threshold = -1, math.nan
     profile: Profile = "standard" if wanted == "standard" else "published"
     if not (1 <= budget <= 1000 and -1.0 <= threshold <= 1.0):

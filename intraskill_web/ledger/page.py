@@ -15,7 +15,7 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from intraskill_web.core.parameters import ParameterError, choice, experiment_in
+from intraskill_web.core.parameters import choice, experiment_in, whole
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.models import Stage
 from intraskill_web.ledger.models import Candidate
@@ -45,14 +45,9 @@ class Filters:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Filters:
         """The filters of a query string. Raises ParameterError for what is unknown."""
-        number = query.get("round", "")
-        if number and not (number.isascii() and number.isdigit() and len(number) < 6):
-            raise ParameterError(
-                _("%(value)s is not a whole number") % {"value": number[:80]}, field="round"
-            )
         return cls(
             experiment=experiment_in(query),
-            round=int(number) if number else None,
+            round=whole(query, "round", None),
             operation=choice(query, "operation", OPERATIONS),
             reached=choice(query, "reached", REACHED),
             q=query.get("q", "").replace("\x00", "").strip()[:200],

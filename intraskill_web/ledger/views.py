@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.ledger.page import OPERATIONS, PAGE, Filters, entries, funnels, table
@@ -19,7 +20,7 @@ def candidate_list(request: HttpRequest) -> HttpResponse:
     """``?experiment=&round=&operation=&reached=&q=&page=``: one row a candidate."""
     filters = Filters.of(request.GET)
     pages = Paginator(filters.rows(), PAGE)
-    shown = pages.get_page(request.GET.get("page"))
+    shown = pages.page(int(choice(request.GET, "page", map(str, pages.page_range), "1")))
     found = entries(list(shown.object_list))
     made = funnels(filters)
     rows = table(found)

@@ -12,7 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from intraskill_web.core.parameters import choice
+from intraskill_web.core.parameters import choice, whole
 from intraskill_web.core.twin import page
 from intraskill_web.monitoring.models import SignalEvent
 from intraskill_web.monitoring.notify.message import words_of
@@ -30,8 +30,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
     events = unread(user) if show == "unread" else for_reader(user)
     if show == "open":
         events = events.filter(closed_at=None)
-    if (before := request.GET.get("before", "")).isdecimal() and len(before) < 16:
-        events = events.filter(pk__lt=int(before))
+    if (before := whole(request.GET, "before", None)) is not None:
+        events = events.filter(pk__lt=before)
     listed = list(events.select_related("round__experiment").order_by("-id")[: PAGE + 1])
     rows = [{"event": event, "words": words_of(event)} for event in listed[:PAGE]]
     older = ""
@@ -79,8 +79,7 @@ def event_data(event: SignalEvent) -> dict[str, Any]:
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
     """Mark the signals ``id`` (numbers, comma-separated) as read by who asks; then go back."""
-    parts = request.POST.get("id", "").split(",")
-    wanted = [int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 16]
+    wanted = [whole({"id": part}, "id") for part in request.POST.get("id", "").split(",")]
     known = SignalEvent.objects.filter(pk__in=wanted[:1000]).values_list("pk", flat=True)
     mark_read(request.user, known)
     back = request.POST.get("next", "")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
@@ -79,8 +80,8 @@ def plan(request: HttpRequest, name: str) -> HttpResponse:
             experiment,
             arms,
             split=request.POST.get("split", ""),
-            limit=_number(request.POST.get("limit", ""), "limit"),
-            repeats=_number(request.POST.get("repeats", ""), "repeats") or 1,
+            limit=whole(request.POST, "limit", None),
+            repeats=whole(request.POST, "repeats", 1),
             actor=request.user if request.user.is_authenticated else None,
         )
     except InputError as error:
@@ -115,12 +116,3 @@ def stop(request: HttpRequest, name: str, order: str) -> HttpResponse:
     except InputError as error:
         messages.error(request, error.reason)
     return redirect("reports:orders", name=name)
-
-
-def _number(text: str, field: str) -> int | None:
-    if not text.strip():
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise InputError(_("must be a whole number"), field=field, value=text) from error

@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from intraskill_web.core.parameters import whole
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
@@ -44,11 +45,10 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _subject(experiment: Experiment, sent: Any) -> Subject:
-    """The gate or chunk that is named. Raises Http404 for one that the experiment has not."""
-    gate_id, skill_id = sent.get("gate", ""), sent.get("chunk", "").replace("\x00", "")
-    if gate_id:
-        if not (gate_id.isascii() and gate_id.isdigit() and len(gate_id) < 16):
-            raise Http404(gate_id)
+    """The gate or chunk that is named. Raises Http404 for one that the experiment has not, and
+    ParameterError for what is no gate's id."""
+    gate_id, skill_id = whole(sent, "gate", None), sent.get("chunk", "").replace("\x00", "")
+    if gate_id is not None:
         gate = get_object_or_404(
             GateRun.objects.select_related("round"), pk=gate_id, round__experiment=experiment
         )

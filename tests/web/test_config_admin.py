@@ -208,6 +208,15 @@ def test_the_form_of_every_kind_opens(kind: str, admin_client: Client) -> None:
     assert page_of(admin_client, f"{ADD}?kind={kind}&as=yaml")
 
 
+def test_a_revision_that_is_not_there_is_neither_shown_nor_begun_from(admin_client: Client) -> None:
+    made = make("gate")
+    shown = f"/admin/configs/configrevision/{made.pk}/change/"
+    for address in (f"{ADD}?kind=gat", f"{ADD}?from=99", f"{ADD}?from=x", f"{shown}?against=x"):
+        assert admin_client.get(address).status_code == 400
+    for unknown in ("99", "x", "9" * 30):
+        assert admin_client.get(shown.replace(str(made.pk), unknown, 1)).status_code == 404
+
+
 @pytest.mark.parametrize("text", ["a: 2026-13-99", "a: " + "[" * 5000, "a: 0b_", "a: ["])
 def test_a_text_that_no_yaml_reader_takes_is_a_mistake_and_no_fault(text: str) -> None:
     with pytest.raises(InputError):

@@ -181,7 +181,11 @@ def test_only_episodes_of_the_same_task_are_compared(made: Made, viewer_client: 
     bare = Episode.objects.get(round=made.rounds[0], purpose="bare", task_id=4)
     masked = Episode.objects.get(round=made.rounds[0], purpose="masked", task_id=4)
     other = Episode.objects.filter(purpose="bare").exclude(task_id=4).order_by("pk")[0]
-    for asked, words in ((other.pk, "of another task"), (99_999, "no such"), ("x", "no such")):
+    for asked, words in (
+        (other.pk, "of another task"),
+        (99_999, "no such"),
+        ("x", "is not a whole number"),
+    ):
         address = f"/episodes/{bare.pk}/?with={asked}"
         answer = viewer_client.get(address)
         assert answer.status_code == 400 and words in answer.content.decode()

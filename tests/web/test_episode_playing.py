@@ -163,6 +163,7 @@ def test_a_hostile_or_torn_file_is_shown_inert(round_: Round, viewer_client: Cli
         assert "alert(1)" in html
         assert Page(html).policy_faults() == [] and "<script>alert" not in html
     assert viewer_client.get(address + "?format=json").status_code == 200
+    assert viewer_client.get(address + "?part=live&from=x").status_code == 400
 
 
 def test_a_missing_file_waits_and_its_folder_may_be_missing_too(

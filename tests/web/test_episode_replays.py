@@ -210,9 +210,10 @@ def test_a_replay_stands_beside_its_original_from_their_first_divergence(
         operator_client.get(page + "?with=original").content.decode()
     )
     file.unlink()
-    for query in ("?with=original", "?with=original&row=99999", "?with=original&row=x"):
+    for query in ("?with=original", "?with=original&row=99999"):
         answer = viewer_client.get(page + query)
         assert answer.status_code == 200 and b"The trace cannot be shown." in answer.content
+    assert viewer_client.get(page + "?with=original&row=x").status_code == 400
 
 
 def test_the_row_of_what_was_is_about_all_that_its_numbers_count(

@@ -190,7 +190,9 @@ def test_an_action_answers_a_program_with_the_rounds_status(
     answer = operator_client.post("/experiments/mine/actions/start/?format=json").json()
     assert {"ok", "experiment", "round", "state", "stages"} <= set(answer)
     assert {"stage", "state", "attempt", "done", "total", "eta_seconds"} <= set(answer["stages"][0])
-    bad = operator_client.post("/experiments/mine/actions/until/?format=json", {"rounds": "x"})
-    assert bad.status_code == 409 and "whole number" in bad.json()["error"]
+    until = "/experiments/mine/actions/until/?format=json"
+    for rounds, status in (("x", 400), ("", 400), ("10001", 409)):
+        bad = operator_client.post(until, {"rounds": rounds})
+        assert bad.status_code == status and bad.json()["error"].startswith("rounds: ")
     operator_client.post("/experiments/mine/actions/until/", {"rounds": "5"})
     assert Experiment.objects.get().rounds_planned == 5

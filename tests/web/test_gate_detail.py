@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from intraskill_web.episodes.models import OUTCOME_LABELS, Episode
 from intraskill_web.experiments.models import CheckpointScore
-from intraskill_web.gates import whatif
+from intraskill_web.gates import task_views, whatif
 from intraskill_web.gates.design import facts
 from intraskill_web.gates.evidence import evidence_of
 from intraskill_web.gates.models import Contribution, GateRun
@@ -152,6 +152,22 @@ def test_tasks_of_a_chunk_come_with_the_largest_residual_first(
     page = viewer_client.get(f"{PATH}tasks/?chunk=brand-first&shown=yes").content.decode()
     assert "/episodes/" in page
     assert viewer_client.get(f"{PATH}tasks/?chunk=nothing").status_code == 404
+
+
+def test_the_tasks_of_a_chunk_are_told_page_by_page_and_no_page_twice(
+    observed: GateRun, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_views, "PAGE", 7)
+    path = f"{PATH}tasks/?chunk=brand-first&format=json"
+    total = viewer_client.get(path).json()["total"]
+    pages = [
+        [row["task_id"] for row in viewer_client.get(f"{path}&page={n}").json()["tasks"]]
+        for n in range(1, -(-total // 7) + 1)
+    ]
+    assert len(pages) > 1 and len({task for page in pages for task in page}) == total
+    for wrong in (f"page={len(pages) + 1}", "page=0", "page=x", "shown=maybe"):
+        answer = viewer_client.get(f"{path}&{wrong}")
+        assert answer.status_code == 400 and " is not one of " in answer.json()["error"]
 
 
 def test_what_if_selects_anew_and_leaves_the_record(

@@ -73,7 +73,6 @@ def test_every_count_of_the_funnel_filters_to_that_many_rows(
         ("operation=REWRITE", ["online-b"]),
         ("round=1", ["online-c"]),
         ("round=7", []),
-        ("page=99", ["online-a", "online-b", "online-c"]),
     ],
 )
 def test_filters_find_by_text_and_by_place(

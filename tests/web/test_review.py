@@ -100,8 +100,9 @@ def test_what_says_nothing_is_refused(made: Made, action: str, text: str) -> Non
 
 
 def test_only_what_exists_is_reviewed(made: Made, operator_client: Client) -> None:
-    for subject in ({"chunk": "nobody"}, {"gate": "999999"}, {"gate": "x"}, {}):
+    for subject in ({"chunk": "nobody"}, {"gate": "999999"}, {}):
         assert say(operator_client, "comment", "x", **subject) == 404
+    assert say(operator_client, "comment", "x", gate="x") == 400
     assert operator_client.get(REVIEW).status_code == 405
 
 

@@ -9,9 +9,6 @@ from intraskill_web.core.commands import JsonCommand, experiment_named
 from intraskill_web.experiments.plan_buttons import test_again
 from intraskill_web.experiments.planning import set_rounds_planned
 from jobs.transitions import RoundState
-from trainer.errors import InputError
-
-MOST = 10_000  # as the page takes
 
 
 class Command(JsonCommand):
@@ -28,8 +25,6 @@ class Command(JsonCommand):
     def run(self, **options: Any) -> bool:
         """Plan, and print what is planned and how many rounds have begun."""
         experiment, rounds = experiment_named(options["name"]), options["rounds"]
-        if rounds > MOST:
-            raise InputError(f"at most {MOST}", field="rounds", value=rounds, remedy="Plan fewer")
         last = experiment.rounds.order_by("-number").first()
         again = test_again(experiment, last, list(last.stages.all()) if last else [])
         set_rounds_planned(experiment, rounds, reason=options["reason"])
