@@ -9,7 +9,6 @@ from typing import Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from intraskill_web.core import formats
 from intraskill_web.core.labels import PURPOSES, TRIAGE, word
 from intraskill_web.episodes.endings import ending
 from intraskill_web.episodes.links import episodes_url
@@ -109,5 +108,5 @@ def _crumbs(episode: Episode) -> list[tuple[str, str]]:
     if episode.group_index is not None:
         href = episodes_url(experiment=name, group=episode.group_index)
         crumbs.append((_("Group %(n)d") % {"n": episode.group_index}, href))
-    crumbs.append((_("Episode %(n)s") % {"n": formats.count(episode.sample_id)}, ""))
+    crumbs.append((episode.episode_id, ""))
     return crumbs

@@ -160,10 +160,9 @@ def _address(row: Replay, sample: int) -> str:
 
 
 def _crumbs(row: Replay) -> list[tuple[str, str]]:
-    title = row.episode.instruction or row.episode.episode_id
     return [
         (_("Episodes"), reverse("episodes:list")),
-        (title[:60], reverse("episodes:detail", args=[row.episode_id])),
+        (row.episode.episode_id, reverse("episodes:detail", args=[row.episode_id])),
         (_("Replay"), reverse("episodes:replay", args=[row.episode_id])),
         (
             _("Replay %(n)s") % {"n": row.pk},

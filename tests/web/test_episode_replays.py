@@ -86,6 +86,19 @@ def test_a_transcript_of_a_replay_advances_while_it_is_played(
     assert "data-state" not in viewer_client.get(page).content.decode()
 
 
+def test_breadcrumbs_name_an_episode_as_the_list_does(
+    replay: Replay, viewer_client: Client
+) -> None:
+    name, home = replay.episode.episode_id, f"/episodes/{replay.episode_id}/"
+    listed = viewer_client.get(f"/episodes/?task={replay.episode.task_id}").content.decode()
+    assert f">{name}<" in listed
+    assert f'<li aria-current="page">{name}</li>' in viewer_client.get(home).content.decode()
+    pages = (f"{home}tokens/", f"{home}replay/", address(replay), tell(replay, 3))
+    found = [viewer_client.get(path).content.decode() for path in pages]
+    assert all(f'<li><a href="{home}">{name}</a></li>' in html for html in found)
+    assert all(replay.episode.instruction in html for html in found[:3])
+
+
 POLL = {"part": "live", "from": "2"}
 
 
