@@ -29,3 +29,31 @@ def test_what_two_bought_has_room_for_whole_words(made: Made, visit: Any) -> Non
     cells = page.locator(".wanted td")
     assert cells.count() > 0
     assert min(box["width"] for cell in cells.all() if (box := cell.bounding_box())) > 90
+
+
+LINES = """() => {
+  const texts = document.createTreeWalker(document.querySelector(".wanted"), NodeFilter.SHOW_TEXT);
+  const lines = [];
+  while (texts.nextNode()) {
+    if (!/\\d{12}/.test(texts.currentNode.data)) continue;
+    const range = document.createRange();
+    range.selectNode(texts.currentNode);
+    lines.push(new Set([...range.getClientRects()].map(box => Math.round(box.bottom))).size);
+  }
+  return lines;
+}"""
+HIDDEN = """() => {
+  const table = document.querySelector(".wanted");
+  return table.scrollWidth - table.parentElement.clientWidth;
+}"""
+
+
+def test_the_ids_of_what_was_bought_and_wanted_stay_in_one_line(made: Made, visit: Any) -> None:
+    one, other = Episode.objects.filter(purpose="train", group_index=0, step=1).order_by("pk")[:2]
+    for width in (390, 768, 1024, 1440, 1920):
+        visitor = visit(width=width)
+        for query, ids in ((f"?with={other.pk}", 3), ("", 2)):
+            page = visitor.open(f"/episodes/{one.pk}/{query}")
+            assert page.evaluate(LINES) == [1] * ids, (width, query)
+            assert page.evaluate(HIDDEN) <= 0, (width, query)
+        assert visitor.overflow() == 0
