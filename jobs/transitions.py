@@ -46,11 +46,6 @@ MOVES: dict[State, frozenset[State]] = {
 } | {state: frozenset() for state in TERMINAL}
 
 
-def may_move(source: State | str, target: State | str) -> bool:
-    """Whether ``source`` to ``target`` is a legal move of an attempt."""
-    return State(target) in MOVES[State(source)]
-
-
 def sources(target: State | str) -> frozenset[State]:
     """The states from which ``target`` can be reached in one move."""
     return frozenset(state for state, moves in MOVES.items() if State(target) in moves)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import OperationalError
-from django.db.models import F
 from django.utils import timezone
 
 from intraskill_web.core.text import storable
@@ -185,8 +184,3 @@ def adopt(attempt: Attempt, job_id: str, *, worker: str, pid: int, host: str) ->
             updated_at=timezone.now(),
         )
     )
-
-
-def count_progress(stage: Stage) -> None:
-    """A finished stage has done all of its work, whatever its last report said."""
-    Stage.objects.filter(pk=stage.pk, done__lt=F("total")).update(done=F("total"))

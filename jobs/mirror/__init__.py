@@ -7,7 +7,7 @@ and a file that was cut back after a crash is taken anew.
 
 from __future__ import annotations
 
-from intraskill_web.experiments.models import Round, Stage
+from intraskill_web.experiments.models import Stage
 from jobs.layout import RoundPlan
 from jobs.mirror import evaluations, training
 from jobs.mirror.folders import EVALUATIONS, FOLDERS
@@ -20,9 +20,3 @@ def follow(stage: Stage, plan: RoundPlan) -> None:
     for name in FOLDERS.get(stage.kind, ()):
         purpose, arm = EVALUATIONS[name]
         evaluations.follow(stage.round, plan.run, plan.folder / name, purpose=purpose, arm=arm)
-
-
-def follow_round(round_: Round, plan: RoundPlan) -> None:
-    """Bring all rows of a round up to its files."""
-    for stage in round_.stages.all():
-        follow(stage, plan)

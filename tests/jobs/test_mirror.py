@@ -203,6 +203,7 @@ def test_the_score_of_a_checkpoint_comes_from_the_summary(round_: Round, plan: R
 def test_every_evaluation_folder_of_a_round_is_mirrored(round_: Round, plan: RoundPlan) -> None:
     for name in mirror.EVALUATIONS:
         append_jsonl(plan.folder / name / "traces.jsonl", [trace(1)])
-    mirror.follow_round(round_, plan)
+    for stage in round_.stages.all():
+        mirror.follow(stage, plan)
     found = set(Episode.objects.values_list("purpose", "arm"))
     assert found == set(mirror.EVALUATIONS.values())

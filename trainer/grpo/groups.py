@@ -6,7 +6,7 @@ numbered over the whole experiment. Definitions: training.md §4.7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,9 +71,3 @@ class Group:
 def sample_indices(group_index: int, episodes: int) -> tuple[int, ...]:
     """The experiment-wide sample indices of a group's siblings."""
     return tuple(range(group_index * episodes, (group_index + 1) * episodes))
-
-
-def check_siblings(treatments: Sequence[Treatment]) -> None:
-    """Refuse a group whose siblings saw different chunks, or the same ones in another order."""
-    if any(given != treatments[0] for given in treatments[1:]):
-        raise ValueError(f"siblings of one group were treated differently: {treatments}")

@@ -93,10 +93,6 @@ class World:
                 remedy=f"Known splits: {', '.join(self._splits)}",
             ) from None
 
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(self._splits)
-
     def task(self, task_id: int) -> Task:
         """The task. Raises InputError for an unknown id."""
         # True and 1.0 are no names of task 1; a NumPy integer is.

@@ -8,7 +8,6 @@ from tests.trainer.engines_slime.launch_files import make_launch
 from trainer.engines.slime.checkpoints import (
     export_folder,
     first_step,
-    import_command,
     latest_iteration,
     mark_export,
     mark_first_step,
@@ -92,14 +91,3 @@ def test_an_export_is_bound_to_its_weights_by_a_hash(tmp_path):
     assert read_json(tmp_path / "export.json")["weights_sha256"] == first
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     assert mark_export(tmp_path) != first
-
-
-def test_the_import_command_converts_the_start_model(tmp_path):
-    command = import_command(config_of(make_launch(tmp_path)), ["--num-layers", "2"])
-    assert command == [
-        "python3",
-        str(tmp_path / "slime/tools/convert_hf_to_torch_dist.py"),
-        *("--num-layers", "2"),
-        *("--hf-checkpoint", str(tmp_path / "hf")),
-        *("--save", str(tmp_path / "dist")),
-    ]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.grpo.outcomes import MadeUpOutcome, group
 from tests.trainer.grpo.test_training_round import curriculum
-from trainer.grpo.groups import Group, check_siblings
+from trainer.grpo.groups import Group
 from trainer.grpo.triage import classify, needs_retry, triage_record
 from trainer.skills.masks import Treatment
 
@@ -70,10 +70,3 @@ def test_a_sample_reported_twice_is_refused() -> None:
         Group(0, 1, Treatment("skill_free", ()), (3, 3), (FAILED, WON))
     with pytest.raises(ValueError, match="2 indices for 1 episodes"):
         Group(0, 1, Treatment("skill_free", ()), (3, 4), (FAILED,))
-
-
-def test_siblings_must_share_treatment_and_order() -> None:
-    one = Treatment("assisted", ("a", "b"))
-    check_siblings([one, one])
-    with pytest.raises(ValueError, match="differently"):
-        check_siblings([one, Treatment("assisted", ("b", "a"))])

@@ -97,11 +97,6 @@ class Restructuring:
         """The gate's columns that decide it."""
         return (*self.candidate_ids, *self.retired)
 
-    def carried_out(self, selected: Collection[str]) -> bool:
-        """Whether a gate that selected these interventions carries the proposal out."""
-        wins = all(name in selected for name in self.candidate_ids)
-        return wins and not any(name in selected for name in self.retired)
-
     def to_record(self) -> dict[str, Any]:
         return {
             "operation": self.operation,

@@ -48,10 +48,6 @@ class WordTokenizer:
         """Ids of the words of ``text``, which are separated by blanks."""
         return [self._ids.get(word, self.unknown) for word in text.split()]
 
-    def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words of ``text`` that are read as ``<unk>``, each once."""
-        return tuple(dict.fromkeys(word for word in text.split() if word not in self._ids))
-
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ``ids``, separated by single blanks."""
         return " ".join(self.words[number] for number in ids)

@@ -1,4 +1,4 @@
-"""Checkpoints of a slime run: import, where it stands, what comes next, export.
+"""Checkpoints of a slime run: where it stands, what comes next, export.
 
 slime counts steps over the whole experiment: ``--num-rollout`` is a cumulative exclusive end, and
 the first step has id 0 when training starts from Hugging Face weights and 1 when it starts from a
@@ -101,17 +101,6 @@ def verify_saved(config: SlimeConfig, round_number: int) -> int:
             f"but round {round_number} ends with {wanted}: start the round again to resume"
         )
     return saved
-
-
-def import_command(config: SlimeConfig, model_args: list[str]) -> list[str]:
-    """The command that converts the Hugging Face checkpoint into ``checkpoints.load``."""
-    return [
-        "python3",
-        str(config.paths.slime / "tools" / "convert_hf_to_torch_dist.py"),
-        *model_args,
-        *("--hf-checkpoint", str(config.checkpoints.hf_checkpoint)),
-        *("--save", str(config.checkpoints.load)),
-    ]
 
 
 def export_folder(config: SlimeConfig, step: int) -> Path:

@@ -126,5 +126,3 @@ HASTE = (
     "Buy right away.",
     "Be quick, a short visit is a good visit.",
 )
-
-BY_NAME = {habit.name: habit for habit in HABITS}

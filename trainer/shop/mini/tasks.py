@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.shop.types import Product, Task
 
@@ -180,11 +179,6 @@ def generate_splits(products: Sequence[Product], solve: Solver) -> dict[str, tup
         )
         splits[split.name] = tuple(next(stream) for _ in range(split.size))
     return splits
-
-
-def split_sha256(tasks: Sequence[Task]) -> str:
-    """Hash of a split: ids, public words and private goals."""
-    return fingerprint([task_record(task) for task in tasks])
 
 
 def task_record(task: Task) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.shop.mini.demonstrator import ALL_HABITS, draw_habits
 from trainer.shop.mini.episodes import demonstrate, solver
-from trainer.shop.mini.habits import BY_NAME, FIRM_RATE, HABITS, HASTE, INERT
+from trainer.shop.mini.habits import FIRM_RATE, HABITS, HASTE, INERT, Habit
 from trainer.shop.mini.world import DraftWorld, draft_world
 from trainer.shop.types import Task
 from trainer.shop.world import World
@@ -49,20 +49,19 @@ def test_without_any_habit_little_is_won(draft: DraftWorld, tasks: list[Task]) -
 
 @pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.name)
 def test_firm_words_raise_a_habit_to_the_full_rate_and_vague_ones_half_of_the_way(
-    habit: object,
+    habit: Habit,
 ) -> None:
-    known = BY_NAME[getattr(habit, "name")]  # noqa: B009
-    rng = random.Random(known.name)
+    rng = random.Random(habit.name)
 
     def rate(*texts: str) -> float:
-        return sum(known.name in draw_habits(texts, rng) for _ in range(2_000)) / 2_000
+        return sum(habit.name in draw_habits(texts, rng) for _ in range(2_000)) / 2_000
 
-    assert rate() == pytest.approx(known.base_rate, abs=0.04)
-    assert rate(*INERT) == pytest.approx(known.base_rate, abs=0.04)
-    half = (known.base_rate + FIRM_RATE) / 2
-    for text in known.vague:
+    assert rate() == pytest.approx(habit.base_rate, abs=0.04)
+    assert rate(*INERT) == pytest.approx(habit.base_rate, abs=0.04)
+    half = (habit.base_rate + FIRM_RATE) / 2
+    for text in habit.vague:
         assert rate(text) == pytest.approx(half, abs=0.04)
-    for text in known.firm:
+    for text in habit.firm:
         assert rate(text) == pytest.approx(FIRM_RATE, abs=0.01)
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import write_bytes
 from trainer.shop.mini.catalogue import CatalogueSettings, generate_products
 from trainer.shop.mini.generate import draw_splits, tasks_document
-from trainer.shop.mini.tasks import SPLITS, need_of, split_sha256, task_key
+from trainer.shop.mini.tasks import SPLITS, need_of, task_key, task_record
 from trainer.shop.mini.words import MAX_PRICE
 from trainer.shop.mini.world import TASKS_FILE, build_world, read_tasks
+from trainer.shop.types import Task
 from trainer.shop.world import World
 
 CATALOGUE_SHA256 = "ae53f62ff7c16fa849e672322a1ed66ac6c28c08dcb1c28174f8877b2c7bcfbd"
@@ -72,8 +74,12 @@ def test_drawing_the_tasks_again_gives_the_shipped_file() -> None:
     assert tasks_document(splits, catalogue_sha256) == TASKS_FILE.read_bytes()
 
 
+def split_sha256(tasks: list[Task]) -> str:
+    return fingerprint([task_record(task) for task in tasks])
+
+
 def test_splits_have_the_known_sizes_ids_and_hashes(mini: World) -> None:
-    sizes = {name: len(mini.split(name)) for name in mini.split_names}
+    sizes = {split.name: len(mini.split(split.name)) for split in SPLITS}
     assert sizes == {"test": 400, "val": 1_600, "calibration": 2_400, "train": 3_726}
     for split in SPLITS:
         assert mini.split(split.name) == tuple(split.ids)
