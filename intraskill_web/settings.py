@@ -127,7 +127,7 @@ RQ_QUEUES = {  # for the dashboard of django-rq; jobs/queue.py asks for the addr
         "DEFAULT_TIMEOUT": -1,
         "SERIALIZER": "rq.serializers.JSONSerializer",
     }
-    for kind in ("gpu", "cpu")
+    for kind in ("gpu", "cpu", "work")  # as placement.py names them
 }
 RQ_SHOW_ADMIN_LINK = False
 RQ = {"COMMIT_MODE": "on_db_commit"}

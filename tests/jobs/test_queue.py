@@ -16,7 +16,7 @@ from rq.worker import SimpleWorker
 
 from intraskill_web import home as home_folder
 from intraskill_web.queues import embedded_port
-from jobs import queue
+from jobs import placement, queue
 
 Server = subprocess.Popen[bytes]
 NAME = "stages:somewhere:cpu"
@@ -28,6 +28,10 @@ def test_a_job_carries_ids_as_json_and_never_times_out(valkey: Server) -> None:
     assert job.func_name == "jobs.runner.run_attempt"
     assert job.args == [7, queue.job_id_of(7, 1)]
     assert job.timeout == -1
+
+
+def test_the_dashboard_of_rq_shows_every_queue_of_this_host() -> None:
+    assert list(settings.RQ_QUEUES) == placement.queue_names()
 
 
 def test_the_same_execution_is_handed_in_only_once(valkey: Server) -> None:
