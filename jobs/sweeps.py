@@ -3,18 +3,44 @@
 The page that made the sweep returns at once. Whichever reconciler claims the sweep first begins its
 experiments in their order; a look is taken once an arm, because seeds make no difference to it. A
 red arm is held with its reason, like any round that begins by itself. A claim is renewed while
-its process lives, so what a killed one left is soon gone on with.
+its process lives, so what a killed one left is soon gone on with. Whether it is renewed is judged
+by change, on this process's own clock: times may be of other machines or of a clock set since.
 """
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
 from django.utils import timezone
 
 from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.models.sweeps import CLAIM
 from intraskill_web.monitoring.preflight import run as preflight
 from jobs import next_round
+
+
+class Claims:
+    """The claims that one process saw, and since when each is as it is."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[tuple[int, datetime | None], float] = {}
+
+    def free(self, sweeps: Iterable[Sweep]) -> list[Sweep]:
+        """Of all that wait those that nobody claims, or whose claim was not renewed for long."""
+        now, found = self._clock(), list(sweeps)
+        keys = [(sweep.pk, sweep.claimed_at) for sweep in found]
+        self._since = {key: self._since.get(key, now) for key in keys}
+        return [
+            sweep
+            for key, sweep in zip(keys, found, strict=True)
+            if sweep.claimed_at is None or now - self._since[key] >= CLAIM.total_seconds()
+        ]
+
+
+_claims = Claims()
 
 
 def begin_left_over() -> None:
@@ -24,7 +50,7 @@ def begin_left_over() -> None:
         pause_after_stage=False,
     )  # fmt: skip
     _renew()
-    for sweep in _unclaimed().filter(pk__in=waits.values("sweep")):
+    for sweep in _claims.free(Sweep.objects.filter(pk__in=waits.values("sweep"))):
         if _claim(sweep):
             preflight.kick(_work_on(sweep), lambda sweep=sweep: begin(sweep))
 
@@ -52,10 +78,7 @@ def _work_on(sweep: Sweep) -> str:
     return f"sweep {sweep.pk}"
 
 
-def _unclaimed() -> QuerySet[Sweep]:
-    old = timezone.now() - CLAIM
-    return Sweep.objects.filter(Q(claimed_at=None) | Q(claimed_at__lt=old))
-
-
 def _claim(sweep: Sweep) -> bool:
-    return bool(_unclaimed().filter(pk=sweep.pk).update(claimed_at=timezone.now()))
+    """Whether nobody was faster."""
+    same = Sweep.objects.filter(pk=sweep.pk, claimed_at=sweep.claimed_at)
+    return bool(same.update(claimed_at=timezone.now()))

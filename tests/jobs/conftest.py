@@ -19,7 +19,7 @@ from intraskill_web.experiments.models import Experiment
 from jobs import invoke, pipeline, queue
 from jobs.layout import Command, Part, RoundPlan
 from tests.jobs.homes import DEMO, Running, end_all
-from tests.jobs.sweeping import trainer  # noqa: F401 (a fixture)
+from tests.jobs.sweeping import pass_by, trainer  # noqa: F401 (fixtures)
 from trainer.config import WorldConfig
 from trainer.experiment_config import ExperimentConfig
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.sweeps import base_config, start_sweep
 from intraskill_web.monitoring.preflight import machine, run
 from intraskill_web.monitoring.preflight.items import Item
-from jobs import queue
+from jobs import queue, sweeps
 
 ARMS = ["published", "no-mask"]
 
@@ -41,6 +42,18 @@ def trainer(
     monkeypatch.setattr(machine, "MIN_FREE_BYTES", 1)
     monkeypatch.setattr(queue, "enqueue", lambda *_arguments: True)
     return trainer
+
+
+@pytest.fixture
+def pass_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let seconds pass on the clock by which claims are judged."""
+    now = [1000.0]
+    monkeypatch.setattr(sweeps, "_claims", sweeps.Claims(lambda: now[0]))
+
+    def act(seconds: float) -> None:
+        now[0] += seconds
+
+    return act
 
 
 def start() -> Sweep:

@@ -81,12 +81,16 @@ def test_of_two_sweeps_made_at_once_one_is_made_and_the_other_refused(
 
 @pytest.mark.parametrize("lives", [True, False])
 def test_a_claim_is_renewed_as_long_as_its_process_looks(
-    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, lives: bool
+    trainer: Trainer,
+    pass_by: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
+    lives: bool,
 ) -> None:
     sweep = start()
-    long_ago = timezone.now() - 2 * CLAIM
-    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=long_ago)
+    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now())
     monkeypatch.setattr(run, "under_way", lambda name: lives and name == sweeps._work_on(sweep))
+    sweeps.begin_left_over()
+    pass_by(CLAIM.total_seconds())
     sweeps.begin_left_over()
     sweep.refresh_from_db()
     assert sweep.is_claimed is lives

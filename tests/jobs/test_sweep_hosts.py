@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from intraskill_web.experiments.models import Attempt, Experiment, Stage, Sweep
+from intraskill_web.experiments.models import Attempt, Experiment, Stage
+from intraskill_web.experiments.models.sweeps import CLAIM
 from intraskill_web.experiments.moves import move
 from jobs import next_round, reconcile, silence, sweeps
 from jobs.models import Host
@@ -78,7 +79,11 @@ def test_the_arm_of_a_host_that_vanished_goes_on_before_the_arms_that_have_not_b
 
 
 def test_a_sweep_that_the_vanished_host_was_beginning_is_gone_on_with(
-    trainer: Trainer, handed_in: Jobs, silent: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    trainer: Trainer,
+    handed_in: Jobs,
+    silent: Callable[[], None],
+    pass_by: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host(THERE, gpus=0)
     sweep = start()
@@ -97,7 +102,7 @@ def test_a_sweep_that_the_vanished_host_was_beginning_is_gone_on_with(
     host(HERE, gpus=0)
     sweeps.begin_left_over()
     assert begun() == {"s-published-1"}, "it was heard of a moment ago"
-    Sweep.objects.update(claimed_at=timezone.now() - timedelta(minutes=1))
+    pass_by(CLAIM.total_seconds())
     silent()
     sweeps.begin_left_over()
     assert begun() == ALL

@@ -74,13 +74,29 @@ def test_a_red_sweep_is_looked_at_again_once_an_arm(
 
 
 def test_a_sweep_that_somebody_begins_is_left_to_them_until_they_fall_silent(
-    trainer: Trainer,
+    trainer: Trainer, pass_by: Callable[[float], None]
 ) -> None:
     sweep = start()
-    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now())
+    for _ in range(3):
+        Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now())
+        sweeps.begin_left_over()
+        pass_by(CLAIM.total_seconds() - 1)
     sweeps.begin_left_over()
     assert begun() == set()
-    Sweep.objects.filter(pk=sweep.pk).update(claimed_at=timezone.now() - 2 * CLAIM)
+    pass_by(1)
+    sweeps.begin_left_over()
+    assert begun() == ALL
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_was_set_neither_ends_nor_keeps_a_claim(
+    trainer: Trainer, pass_by: Callable[[float], None], hours: int
+) -> None:
+    start()
+    Sweep.objects.update(claimed_at=timezone.now() + timedelta(hours=hours))
+    sweeps.begin_left_over()
+    assert begun() == set()
+    pass_by(CLAIM.total_seconds())
     sweeps.begin_left_over()
     assert begun() == ALL
 

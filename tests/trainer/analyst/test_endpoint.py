@@ -305,6 +305,9 @@ def test_without_a_key_nothing_is_asked(
     assert server.requests == []
 
 
+NOW, LATER = "Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:07 GMT"
+
+
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
@@ -313,6 +316,10 @@ def test_without_a_key_nothing_is_asked(
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00"}, 0.0),
+        ({"retry-after": LATER, "date": NOW}, 7.0),
+        ({"retry-after": NOW, "date": LATER}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "date": "now"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],

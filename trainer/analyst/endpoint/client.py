@@ -123,7 +123,7 @@ class OpenAIClient:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: ``Retry-After-Ms``, seconds, or a date."""
+    """Seconds that the server asks to wait: ``Retry-After-Ms``, seconds, or a date by its clock."""
     milliseconds = headers.get("retry-after-ms")
     if milliseconds is not None and milliseconds.strip().isdecimal():
         return int(milliseconds) / 1000
@@ -134,11 +134,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         pass
+    moment, now = _date(value), _date(headers.get("date") or "") or datetime.now(UTC)
+    return None if moment is None else max(0.0, (moment - now).total_seconds())
+
+
+def _date(text: str) -> datetime | None:
+    """A date of HTTP; some servers leave its zone out, which is always GMT."""
     try:
-        moment = parsedate_to_datetime(value)
+        moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def patient_sleep(seconds: float) -> None:
