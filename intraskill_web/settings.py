@@ -46,7 +46,7 @@ SILENCED_SYSTEM_CHECKS = (
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-SESSION_ENGINE = "intraskill_web.core.sessions"
+SESSION_ENGINE = "intraskill_web.monitoring.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 # Cookies ignore ports, so two homes on one machine would log each other out under one name.
@@ -86,7 +86,7 @@ MIDDLEWARE = [
     "intraskill_web.core.json_errors.JsonErrors",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "intraskill_web.monitoring.reader.ReadersMiddleware",
     "intraskill_web.core.json_errors.LoginRequired",
     "intraskill_web.core.middleware.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

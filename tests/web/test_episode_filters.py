@@ -186,12 +186,12 @@ def test_rows_of_the_list_are_those_of_the_database_in_their_kinds(
     assert bool in seen["success"] and bool in seen["scored"] and list in seen["skill_ids"]
 
 
-def test_lists_and_episodes_as_data_ask_for_session_user_and_rows(
+def test_lists_and_episodes_as_data_ask_for_session_and_rows(
     made: Made, viewer_client: Client, django_assert_num_queries: Any
 ) -> None:
     pk = Episode.objects.latest("pk").pk
     goal = 1  # whether the reader may see it
-    for address, n in (("/episodes/?", 3), (f"/episodes/{pk}/?", 3 + goal)):
+    for address, n in (("/episodes/?", 2), (f"/episodes/{pk}/?", 2 + goal)):
         viewer_client.get(f"{address}format=json")
         with django_assert_num_queries(n):
             assert viewer_client.get(f"{address}format=json").status_code == 200

@@ -1,30 +1,33 @@
-"""A poll without news costs three queries, and what it compares is what the page would say."""
+"""A poll without news costs two queries, and what it compares is what the page would say."""
 
 from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.db import connection
-from django.test import Client
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.models import Session
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
-from intraskill_web.monitoring.reader import ReaderBackend
+from intraskill_web.monitoring.reader import ReadersMiddleware
 from intraskill_web.monitoring.signals.inbox import MANY, unread_count
 from tests.web.factories import Made
 
 PATH = "/experiments/demo/rounds/1/?part=live"
 
 
-def test_a_poll_without_news_asks_three_queries(made: Made, viewer_client: Client) -> None:
+def test_a_poll_without_news_asks_two_queries(made: Made, viewer_client: Client) -> None:
     tag = viewer_client.get(PATH)["ETag"]
     with CaptureQueriesContext(connection) as queries:
         answer = viewer_client.get(PATH, headers={"If-None-Match": tag})
     assert answer.status_code == 304
-    assert len(queries) == 3, [q["sql"][:100] for q in queries]
+    assert len(queries) == 2, [q["sql"][:100] for q in queries]
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -60,23 +63,17 @@ def test_of_no_round_there_is_no_token(made: Made) -> None:
 def test_the_sessions_user_knows_what_he_may_and_what_is_unread(
     made: Made, viewer: User, operator: User, admin: User
 ) -> None:
-    backend = ReaderBackend()
     for user, wanted in ((viewer, False), (operator, True), (admin, True)):
+        request = request_of(user)
         with CaptureQueriesContext(connection) as queries:
-            found = backend.get_user(user.pk)
-            assert found is not None and found == user
-            assert may_operate(found) is wanted
-            assert unread_count(found) == 0
+            assert request.user == user
+            assert may_operate(request.user) is wanted
+            assert unread_count(request.user) == 0
         assert len(queries) == 1
     event = SignalEvent.objects.create(round=made.rounds[1], kind="stalled", level="open")
     SignalEvent.objects.create(round=made.rounds[1], kind="technical", level="open")
     SignalRead.objects.create(event=event, user=viewer)
-    counts = []
-    for user in (viewer, operator):
-        found = backend.get_user(user.pk)
-        assert found is not None
-        counts.append(unread_count(found))
-    assert counts == [1, 2]
+    assert [unread_count(request_of(user).user) for user in (viewer, operator)] == [1, 2]
 
 
 def test_the_bell_looks_at_the_newest_signals_only(made: Made, viewer: User) -> None:
@@ -84,8 +81,7 @@ def test_the_bell_looks_at_the_newest_signals_only(made: Made, viewer: User) -> 
         SignalEvent(round=made.rounds[1], kind="stalled", subject=str(i), level="open")
         for i in range(MANY + 20)
     )
-    found = ReaderBackend().get_user(viewer.pk)
-    assert found is not None and unread_count(found) == MANY == unread_count(viewer)
+    assert unread_count(request_of(viewer).user) == MANY == unread_count(viewer)
 
 
 def test_a_poll_without_news_brings_the_number_of_unread_signals(
@@ -97,7 +93,7 @@ def test_a_poll_without_news_brings_the_number_of_unread_signals(
     SignalEvent.objects.create(round=made.rounds[0], kind="stalled", level="open")
     with CaptureQueriesContext(connection) as queries:
         answer = viewer_client.get(PATH, headers={"If-None-Match": tag})
-    assert (answer.status_code, answer["X-Unread"], len(queries)) == (304, "1", 3)
+    assert (answer.status_code, answer["X-Unread"], len(queries)) == (304, "1", 2)
 
 
 def test_a_page_that_does_not_poll_asks_for_the_number_alone(
@@ -109,20 +105,56 @@ def test_a_page_that_does_not_poll_asks_for_the_number_alone(
     with CaptureQueriesContext(connection) as queries:
         answer = viewer_client.get("/inbox/unread/")
     assert (answer.status_code, answer["X-Unread"], answer.content) == (204, "1", b"")
-    assert len(queries) == 2, "the session and its user"
+    assert len(queries) == 1, "the session with its user"
     viewer_client.logout()
     assert viewer_client.get("/inbox/unread/").status_code == 302
 
 
 def test_who_may_not_log_in_has_no_session(made: Made, viewer: User) -> None:
-    viewer.is_active = False
-    viewer.save()
-    assert ReaderBackend().get_user(viewer.pk) is None
-    assert ReaderBackend().get_user(10**9) is None
+    request = request_of(viewer)
+    User.objects.update(is_active=False)
+    assert not request.user.is_authenticated
+
+
+def test_who_was_deleted_has_no_session(made: Made, viewer: User) -> None:
+    request = request_of(viewer)
+    viewer.delete()
+    assert not request.user.is_authenticated
+    assert not Session.objects.exists()
+
+
+def test_a_session_that_does_not_say_whose_it_is_is_still_its_users(
+    made: Made, operator: User
+) -> None:
+    request = request_of(operator)
+    Session.objects.update(user=None)  # as those of an older version
+    assert request.user == operator and may_operate(request.user)
+
+
+def test_whose_a_session_is_is_read_from_what_was_signed(
+    made: Made, viewer: User, admin: User
+) -> None:
+    request = request_of(viewer)
+    Session.objects.update(user=admin)
+    assert request.user == viewer and not may_operate(request.user)
 
 
 def test_a_right_given_to_the_user_himself_counts(made: Made, viewer: User) -> None:
     right = Group.objects.get(name="operator").permissions.get(codename="operate")
     viewer.user_permissions.add(right)
-    found = ReaderBackend().get_user(viewer.pk)
-    assert found is not None and may_operate(found)
+    assert may_operate(request_of(viewer).user)
+
+
+def request_of(user: User) -> HttpRequest:
+    """A request with a session of ``user``, who is not yet asked for."""
+    browser = Client()
+    browser.force_login(user)
+    request = RequestFactory().get(PATH)
+    request.COOKIES = {name: morsel.value for name, morsel in browser.cookies.items()}
+    SessionMiddleware(nothing).process_request(request)
+    ReadersMiddleware(nothing).process_request(request)
+    return request
+
+
+def nothing(_request: HttpRequest) -> HttpResponse:
+    return HttpResponse()

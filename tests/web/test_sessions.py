@@ -1,17 +1,22 @@
-"""Sessions are read by a prepared query and end as Django's do."""
+"""Sessions are read with their user by a prepared query and end as Django's do."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.sessions.models import Session
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session as Older
+from django.db import connection
+from django.db.migrations import RunSQL
 from django.test import Client
 from django.utils import timezone
 
-from intraskill_web.core.sessions import SessionStore
+from intraskill_web.core.models import Session
+from intraskill_web.monitoring.sessions import SessionStore
 
 ASKED = "/episodes/?format=json"
 
@@ -55,3 +60,35 @@ def test_a_session_does_not_outlive_the_key_that_signed_it(
     assert viewer_client.get(ASKED).status_code == 200
     settings.SECRET_KEY = "another"
     assert viewer_client.get(ASKED).status_code == 401
+
+
+def test_a_session_is_its_users_from_signing_in_to_signing_out(
+    viewer: User, client: Client
+) -> None:
+    client.get("/login/")
+    client.post("/login/", {"username": viewer.username, "password": "vera-password"})
+    assert [session.user for session in Session.objects.all()] == [viewer]
+    assert client.get(ASKED).status_code == 200
+    client.post("/logout/")
+    assert not Session.objects.filter(user=viewer).exists()
+    assert client.get(ASKED).status_code == 401
+
+
+def test_a_session_does_not_tell_its_key(viewer_client: Client) -> None:
+    session = Session.objects.get()
+    assert session.session_key not in str(session)
+
+
+def test_an_upgrade_signs_nobody_out(viewer_client: Client) -> None:
+    now = Session.objects.get()
+    Older.objects.create(
+        session_key=now.session_key, session_data=now.session_data, expire_date=now.expire_date
+    )
+    now.delete()
+    steps = import_module("intraskill_web.core.migrations.0002_session").Migration.operations
+    with connection.cursor() as cursor:
+        for step in steps:
+            if isinstance(step, RunSQL):
+                cursor.execute(step.sql)
+    assert viewer_client.get(ASKED).status_code == 200
+    assert not Older.objects.exists()
