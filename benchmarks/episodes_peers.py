@@ -36,10 +36,11 @@ EARLIER: dict[str, dict[str, Any]] = {
     "mlflow": {
         "version": "3.17.2, earlier", "turns_per_s": 240.0, "disk_mb": 552.0, "list": 12.0,
         "filter": 70.0, "own": 413.0, "rare": 88.0, "common": 14.0, "open": 17.0,
+        "open_next": 17.0,
     },
     "inspect": {
         "version": "0.3.285, earlier", "turns_per_s": 2430.0, "disk_mb": 97.0, "list": 10.8,
-        "own": 18_600.0, "open": 2.6,
+        "own": 18_600.0, "open_next": 2.6,
     },
 }  # fmt: skip
 

@@ -15,7 +15,8 @@ QUESTIONS = {
     "list": "/episodes/?format=json",
     "filter": "/episodes/?treatment=bare&outcome=success&format=json",
     **{kind: f"/episodes/?q={word}&format=json" for kind, word in WORDS.items()},
-    "open": "/episodes/777/?format=json",
+    "open": "/episodes/777/?format=json",  # from a link or a list of everything
+    "open_next": "/episodes/777/?format=json",  # where the one before came from too
 }
 
 

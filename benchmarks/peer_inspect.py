@@ -3,9 +3,10 @@
     PEERS_PYTHON -m benchmarks.peer_inspect TRACES.jsonl FOLDER
 
 writes the logs and prints JSON, in an environment of its own with ``inspect-ai`` in it and nothing
-of ours. The questions are the requests that its viewer makes: a log's samples (three ranges), one
-sample (a range). It has no search in texts over logs; ``own`` is the time to read every log for a
-word.
+of ours. The questions are the requests that its viewer makes (0.3.285, ``openRemoteLogFile``): it
+keeps one log's directory, so a sample of that log is a range and one of another log four requests;
+a log's samples are the same three and their summaries, beside which it reads the header at once.
+It has no search in texts over logs; ``own`` is the time to read every log for a word.
 """
 
 from __future__ import annotations
@@ -130,37 +131,49 @@ def command(python: str, folder: Path, port: int) -> list[str]:
     return [*view, "--host", "127.0.0.1", "--port", str(port)]
 
 
+class Log:
+    """A log as the viewer opens it: its size, the end of the archive, the archive's directory."""
+
+    def __init__(self, line: Line, name: str) -> None:
+        self._line, self._name = line, urllib.parse.quote(name, safe="")
+        self._size = int(json.loads(line.get(f"/api/log-info/{self._name}"))["size"])
+        length, at = struct.unpack("<II", self._part(self._size - 22, 22)[12:20])
+        self._entries: dict[str, tuple[int, int]] = {}  # where an entry begins, its bytes at least
+        directory, place = self._part(at, length), 0
+        while place < length:
+            packed = struct.unpack_from("<I", directory, place + 20)[0]
+            named, extra, note = struct.unpack_from("<HHH", directory, place + 28)
+            start = struct.unpack_from("<I", directory, place + 42)[0]
+            title = directory[place + 46 : place + 46 + named].decode()
+            self._entries[title] = (start, 30 + named + packed)
+            place += 46 + named + extra + note
+
+    @property
+    def samples(self) -> list[str]:
+        """The names of its samples' entries."""
+        return [title for title in self._entries if title.startswith("samples/")]
+
+    def read(self, title: str) -> bytes:
+        """An entry with its header, whose length the viewer guesses."""
+        start, least = self._entries[title]
+        return self._part(start, min(least + 256, self._size - start))
+
+    def _part(self, start: int, size: int) -> bytes:
+        path = f"/api/log-bytes/{self._name}?start={start}&end={start + size - 1}"
+        part = self._line.get(path)
+        assert len(part) == size, (path, len(part))
+        return part
+
+
 def questions(line: Line) -> dict[str, Question]:
-    """A log's samples and one of them, as the viewer reads them."""
-    files = json.loads(line.get("/api/logs"))["files"]
-    log = urllib.parse.quote(files[0]["name"], safe="")
-    size = int(line.get(f"/api/log-size/{log}"))
-
-    def part(start: int, end: int) -> bytes:
-        return line.get(f"/api/log-bytes/{log}?start={start}&end={end}")
-
-    def directory() -> dict[str, tuple[int, int]]:
-        tail = part(max(0, size - 65557), size - 1)
-        end = tail.rfind(b"PK\5\6")
-        length, at = struct.unpack("<II", tail[end + 12 : end + 20])
-        entries, place, made = part(at, at + length - 1), 0, {}
-        while place < len(entries):
-            packed = struct.unpack("<I", entries[place + 20 : place + 24])[0]
-            name, extra, note = struct.unpack("<HHH", entries[place + 28 : place + 34])
-            offset = struct.unpack("<I", entries[place + 42 : place + 46])[0]
-            made[entries[place + 46 : place + 46 + name].decode()] = (offset, packed)
-            place += 46 + name + extra + note
-        return made
-
-    def read(entry: tuple[int, int]) -> bytes:
-        return part(entry[0], entry[0] + entry[1] + 200)
-
-    entries = directory()
-    summaries = next(name for name in entries if "summaries.json" in name)
-    samples = [name for name in entries if name.startswith("samples/")]
+    """A log's samples, one sample of a log and another of the same."""
+    name = json.loads(line.get("/api/logs"))["files"][0]["name"]
+    log = Log(line, name)
+    middle = log.samples[len(log.samples) // 2]
     return {
-        "list": lambda: (directory(), read(entries[summaries])),
-        "open": lambda: read(entries[samples[len(samples) // 2]]),
+        "list": lambda: Log(line, name).read("summaries.json"),
+        "open": lambda: Log(line, name).read(middle),
+        "open_next": lambda: log.read(middle),
     }
 
 

@@ -153,11 +153,15 @@ def questions(line: Line, words: Mapping[str, str]) -> dict[str, Question]:
 
     newest: Any = search("")()
     trace = json.loads(newest)["traces"][7]["trace_id"]
+
+    def one() -> bytes:
+        return line.get(f"/api/3.0/mlflow/traces/get?trace_id={trace}")
+
     return {
         "list": search(""),
         "filter": search("tags.arm = 'bare' AND tags.success = '1'"),
         **{kind: search(f"trace.text LIKE '%{word}%'") for kind, word in words.items()},
-        "open": lambda: line.get(f"/api/3.0/mlflow/traces/get?trace_id={trace}"),
+        **dict.fromkeys(("open", "open_next"), one),
     }
 
 
