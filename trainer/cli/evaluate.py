@@ -7,6 +7,7 @@ engine then pay for starting them once.
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from trainer.lock import exclusive
 from trainer.progress import listen_for_stop
 from trainer.rollout.evaluate import Evaluation, Execution, build_plan, choose_tasks
 from trainer.rollout.providers import BankSkills, NoSkills, SkillAssignment, load_assignment
-from trainer.rollout.summary import summarise
+from trainer.rollout.summary import commonest_failure, summarise
 from trainer.shop.world import World, load_world
 from trainer.skills.bank import load_bank
 
@@ -80,7 +81,7 @@ def run_run(args: argparse.Namespace) -> int:
 def _run(config: EvaluateConfig) -> int:
     with exclusive(config.output_dir):
         summary = open_evaluation(config).run(config.output_dir)
-    return _report(summary)
+    return _report(summary, config.output_dir)
 
 
 def run_summarize(args: argparse.Namespace) -> int:
@@ -91,12 +92,14 @@ def run_summarize(args: argparse.Namespace) -> int:
 def _summarize(config: EvaluateConfig) -> int:
     summary = summarise(config.output_dir)
     write_json(config.output_dir / "summary.json", summary)
-    return _report(summary)
+    return _report(summary, config.output_dir)
 
 
-def _report(summary: dict[str, Any]) -> int:
+def _report(summary: dict[str, Any], folder: Path) -> int:
     counts = summary["counts"]
     whole = counts["completed"] == counts["requested"]
+    if not whole and (why := commonest_failure(folder)):
+        sys.stderr.write(f"{why}\n")  # the last line of a stage's log is its reason
     print_json({"status": "complete" if whole else "incomplete", **summary})
     return 0 if whole else EXIT_INCOMPLETE
 

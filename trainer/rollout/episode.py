@@ -238,6 +238,8 @@ class Episode:
 def _check_engine(turn: ModelTurn) -> None:
     """Refuse turns whose numbers cannot be trusted (training.md §4.5.5)."""
     if turn.finish_reason == "abort":
+        if turn.decode_error is not None:
+            raise TechnicalFailure("engine", turn.decode_error)
         raise TechnicalFailure("aborted", "the engine aborted the generation")
     if len(turn.token_ids) != len(turn.log_probs):
         raise TechnicalFailure(

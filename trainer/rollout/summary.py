@@ -23,14 +23,7 @@ TOKEN_KINDS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_
 
 def summarise(folder: Path) -> dict[str, Any]:
     """The summary of the run in ``folder``. Raises InputError when it has no manifest."""
-    manifest = read_json(folder / "manifest.json")
-    planned = [EpisodeJob(**job).episode_id for job in manifest["plan"]["jobs"]]
-    latest: dict[str, Mapping[str, Any]] = {}
-    wanted = set(planned)
-    for trace in read_jsonl(folder / "traces.jsonl"):
-        if trace["episode_id"] in wanted:
-            latest[trace["episode_id"]] = trace
-    traces = [latest[episode_id] for episode_id in planned if episode_id in latest]
+    manifest, planned, traces = _recorded(folder)
     return {
         "schema_version": SCHEMA,
         "created_at": utc_now(),
@@ -38,6 +31,28 @@ def summarise(folder: Path) -> dict[str, Any]:
         "results_sha256": fingerprint([_result_record(trace) for trace in traces]),
         **summarise_traces(traces, requested=len(planned)),
     }
+
+
+def commonest_failure(folder: Path) -> str:
+    """How many episodes of a run failed for technical reasons, and the commonest error's words;
+    empty when none did."""
+    errors = [trace["error"] for trace in _recorded(folder)[2] if trace["error"]]
+    if not errors:
+        return ""
+    (message, count), *_ = Counter(error["message"] for error in errors).most_common(1)
+    return f"{len(errors)} episodes failed; {count} of them: {message}"
+
+
+def _recorded(folder: Path) -> tuple[dict[str, Any], list[str], list[Mapping[str, Any]]]:
+    """The manifest, the ids it plans, and of each played one the last record, in their order."""
+    manifest = read_json(folder / "manifest.json")
+    planned = [EpisodeJob(**job).episode_id for job in manifest["plan"]["jobs"]]
+    latest: dict[str, Mapping[str, Any]] = {}
+    wanted = set(planned)
+    for trace in read_jsonl(folder / "traces.jsonl"):
+        if trace["episode_id"] in wanted:
+            latest[trace["episode_id"]] = trace
+    return manifest, planned, [latest[episode] for episode in planned if episode in latest]
 
 
 def summarise_traces(traces: Sequence[Mapping[str, Any]], *, requested: int) -> dict[str, Any]:

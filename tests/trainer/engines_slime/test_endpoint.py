@@ -8,9 +8,12 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import yaml
 
+from trainer.cli.main import main
 from trainer.config import PolicyConfig
 from trainer.engines.endpoint.client import EndpointClient, EndpointError
+from trainer.engines.endpoint.overflow import room_for_an_answer
 from trainer.engines.endpoint.policy import EndpointPolicy, turn_seed
 from trainer.engines.endpoint.replies import turn_of
 from trainer.engines.endpoint.settings import EndpointSettings
@@ -208,6 +211,74 @@ def test_a_request_holds_the_sampling_and_the_tools_of_the_page(serve):
     ]
 
 
+PROMPT_TOO_LONG = "The input (8195 tokens) is longer than the model's context length (8192 tokens)."
+BOTH_TOO_LONG = (
+    "Requested token count exceeds the model's maximum context length of 8192 tokens. You "
+    "requested a total of 8200 tokens: 8101 tokens from the input messages and 99 tokens for the completion."
+)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "room"),
+    [
+        (PROMPT_TOO_LONG, 0),
+        (BOTH_TOO_LONG, 91),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 8291 "
+            "tokens (8192 in the messages, 99 in the completion).",
+            0,
+        ),
+        (
+            "This model's maximum context length is 8192 tokens and your request has 8000 input "
+            "tokens (4096 > 8192 - 8000).",
+            192,
+        ),
+        ("temperature must be non-negative, got -1.0", None),
+    ],
+)
+def test_a_refusal_says_how_much_room_the_context_has(refusal, room):
+    assert room_for_an_answer(json.dumps({"message": refusal})) == room
+
+
+def two_turns(server):
+    policy = EndpointPolicy(settings_for(server), temperature=0.6, max_new_tokens=99, checkpoint={})
+    batch = policy.begin([Conversation((Message("user", "hi"),), "key")])
+    first = batch.generate([0], [()])[0]
+    batch.extend({0: (Message("user", "page"),)})
+    return first, batch.generate([0], [()])[0]
+
+
+def test_a_conversation_that_fills_the_context_has_reached_its_length(serve):
+    server = serve(
+        lambda body: (
+            (400, {}, PROMPT_TOO_LONG)
+            if len(body["messages"]) > 1
+            else (200, {}, reply_with(content="hello"))
+        )
+    )
+    first, second = two_turns(server)
+    assert (first.finish_reason, second.finish_reason) == ("stop", "length")
+    assert (second.text, second.tool_calls, second.decode_error) == ("", (), None)
+
+
+def test_an_answer_is_asked_for_as_long_as_the_context_has_room(serve):
+    server = serve(
+        lambda body: (
+            (400, {}, BOTH_TOO_LONG)
+            if body["max_tokens"] > 91
+            else (200, {}, reply_with(content="hello"))
+        )
+    )
+    assert [turn.text for turn in two_turns(server)] == ["hello", "hello"]
+    assert [body["max_tokens"] for body in server.bodies] == [99, 91, 99, 91]
+
+
+def test_a_first_prompt_without_room_is_a_failure_in_the_words_of_the_server(serve):
+    turn, _ = two_turns(serve(lambda body: (400, {}, PROMPT_TOO_LONG)))
+    assert turn.finish_reason == "abort"
+    assert "8195 tokens" in turn.decode_error
+
+
 def test_the_addresses_of_a_server_are_no_part_of_the_identity(serve):
     one = EndpointSettings(base_url="http://a/v1", model="m")
     two = EndpointSettings(base_url="http://b:1/v1", model="m", concurrency=2, attempts=9)
@@ -288,3 +359,31 @@ def test_a_whole_evaluation_wins_and_a_server_that_fails_once_costs_nothing(serv
     assert summary["counts"]["completed"] == 2
     assert summary["primary"]["success_rate"] == 1.0
     assert summary["cost"]["tokens"]["prompt_tokens"] > 0
+
+
+def test_an_evaluation_that_cannot_be_finished_says_why(serve, tmp_path, capsys):
+    """The last line of its log is what a stage shows as the reason."""
+    server = serve(lambda body: (400, {}, PROMPT_TOO_LONG))
+    endpoint = {"base_url": server.url, "model": "m", "checkpoint_id": "c"}
+    config = tmp_path / "bare.yaml"
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "stage": "evaluate",
+                "name": "bare",
+                "output_dir": str(tmp_path / "bare"),
+                "world": {"profile": "standard"},
+                "policy": {
+                    "engine": "endpoint",
+                    "checkpoint": str(tmp_path),
+                    "endpoint": endpoint,
+                    "max_new_tokens": 99,
+                },
+                "tasks": {"split": "val", "limit": 2},
+                "attempts": 1,
+            }
+        )
+    )
+    assert main(["evaluate", "run", str(config)]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"2 episodes failed; 2 of them: HTTP 400: {PROMPT_TOO_LONG}"

@@ -157,6 +157,7 @@ def test_the_action_limit_ends_a_wandering_episode() -> None:
     ("turn", "category"),
     [
         (ModelTurn("buy", "abort"), "aborted"),
+        (ModelTurn("", "abort", decode_error="HTTP 500"), "engine"),
         (ModelTurn("buy", "stop", token_ids=(1, 2), log_probs=(-0.5,)), "engine"),
         (ModelTurn("buy", "stop", token_ids=(1,), log_probs=(math.nan,)), "engine"),
         (ModelTurn("buy", "stop", token_ids=(1,), log_probs=(-math.inf,)), "engine"),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.engines.endpoint.overflow import room_for_an_answer
 from trainer.engines.endpoint.settings import EndpointSettings
 from trainer.errors import InputError
 from trainer.http_library import http
@@ -23,6 +24,14 @@ LONGEST_WAIT_S = 30.0
 
 class EndpointError(RuntimeError):
     """The server gave no answer that could be used."""
+
+
+class ContextOverflow(EndpointError):
+    """Prompt and answer do not fit the model's context; ``room`` tokens are left for an answer."""
+
+    def __init__(self, message: str, room: int) -> None:
+        super().__init__(message)
+        self.room = room
 
 
 class EndpointClient:
@@ -55,7 +64,7 @@ class EndpointClient:
                     return _json(reply)
                 problem = f"HTTP {reply.status_code}: {reply.text[:300]}"
                 if reply.status_code not in LATER:
-                    raise EndpointError(problem)
+                    raise _refusal(problem, reply)
                 wait = _retry_after(reply.headers)
             if attempt + 1 < self._settings.attempts:
                 time.sleep(self._wait(attempt) if wait is None else wait)
@@ -84,6 +93,11 @@ def key_header(settings: EndpointSettings) -> dict[str, str]:
             remedy="export it, or set api_key_env to null",
         )
     return {"Authorization": f"Bearer {key}"}
+
+
+def _refusal(problem: str, reply: Any) -> EndpointError:
+    room = room_for_an_answer(reply.text) if reply.status_code == 400 else None
+    return EndpointError(problem) if room is None else ContextOverflow(problem, room)
 
 
 def _json(reply: Any) -> object:

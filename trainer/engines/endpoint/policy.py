@@ -2,7 +2,10 @@
 
 Messages are exactly those of the shared conversation builder; past reasoning is not sent back. A
 server that cannot be asked ends the one episode as a technical failure, which the evaluation plays
-again later. Seeds follow from the episode, never from the batch.
+again later. A conversation that fills the model's context ends as it does in training: the last
+answers are shorter, and where nothing fits any more the episode has reached its length. Only a
+first prompt without room is a technical failure. Seeds follow from the episode, never from the
+batch.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trainer.engines.endpoint.client import EndpointClient, EndpointError
+from trainer.engines.endpoint.client import ContextOverflow, EndpointClient, EndpointError
 from trainer.engines.endpoint.replies import turn_of
 from trainer.engines.endpoint.settings import EndpointSettings
 from trainer.rollout.policy import Conversation, Message, ModelTurn, TokenRecord
@@ -109,10 +112,23 @@ class EndpointBatch:
             body |= {"tools": list(tools), "tool_choice": settings.tool_choice}
         started = time.monotonic()
         try:
-            reply = policy.client.complete(body)
+            reply = _complete(policy.client, body)
         except EndpointError as error:
+            if isinstance(error, ContextOverflow) and self._turns[row]:
+                return ModelTurn(text="", finish_reason="length")
             return ModelTurn(text="", finish_reason="abort", decode_error=str(error))
         return turn_of(reply, latency_ms=(time.monotonic() - started) * 1000)
+
+
+def _complete(client: EndpointClient, body: Json) -> object:
+    """The reply, to a shorter answer where only that fits: some servers refuse what does not fit
+    whole. Raises EndpointError."""
+    try:
+        return client.complete(body)
+    except ContextOverflow as full:
+        if full.room == 0:
+            raise
+        return client.complete({**body, "max_tokens": full.room})
 
 
 def turn_seed(noise_key: str, turn: int) -> int:
