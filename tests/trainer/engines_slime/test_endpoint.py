@@ -214,7 +214,8 @@ def test_a_request_holds_the_sampling_and_the_tools_of_the_page(serve):
 PROMPT_TOO_LONG = "The input (8195 tokens) is longer than the model's context length (8192 tokens)."
 BOTH_TOO_LONG = (
     "Requested token count exceeds the model's maximum context length of 8192 tokens. You "
-    "requested a total of 8200 tokens: 8101 tokens from the input messages and 99 tokens for the completion."
+    "requested a total of 8200 tokens: 8101 tokens from the input messages and 99 tokens for the "
+    "completion."
 )
 
 
