@@ -23,7 +23,8 @@ from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow
 from intraskill_web.episodes.models import Episode, SavedSearch
 from intraskill_web.episodes.order import Key, Order
-from intraskill_web.episodes.prepare import prepare
+from intraskill_web.episodes.pieces import cut
+from intraskill_web.episodes.prepare import parse, prepare
 from intraskill_web.episodes.publish import publish
 from intraskill_web.episodes.terms import Terms, expression
 from intraskill_web.episodes.words import Words
@@ -185,6 +186,39 @@ def test_a_body_that_an_older_version_wrote_is_read_whole_or_passed_over(
     Episode.objects.filter(pk=said[1].pk).update(pack=pack, body_at=at, body_size=size)
     readable = "ud800" in odd or odd == "NaN"
     assert found(viewer_client, "水杯") == ([1] if readable else [])
+
+
+def test_hits_in_bodies_of_all_ages_are_found_alike_on_one_page(
+    said: list[Episode], viewer_client: Client, operator_client: Client
+) -> None:
+    """One frame as older versions wrote it, two, and two of which the line is ready, in turns."""
+    ages, wrote = ("one frame", "two", "ready"), {}
+    for number in range(12):
+        text = f"第{number}个 紫砂水壶" if number % 2 else f"\ud800 紫砂水壶 {number}"
+        line = json.dumps(make_trace(f"m{number}", number, 0, [], content=text)).encode()
+        entry = prepare(line, purpose="bare", arm="bare", groups={})
+        entry.values["line"] = 100 + number
+        fields = {"experiment_id": said[0].experiment_id, "round_id": None, "path": "f"}
+        publish([entry], fields)
+        row = Episode.objects.get(line=100 + number)
+        age = ages[number % 3]
+        rest, texts = (line, b"") if age == "one frame" else cut(line, sayings(parse(line)))[::-1]
+        kept = bodies.compress(rest, texts, ready=age == "ready" and number % 2 == 1)
+        [place] = bodies.append([kept])
+        Episode.objects.filter(pk=row.pk).update(
+            pack=place.pack, body_at=place.at, body_size=place.size
+        )
+        wrote[row.pk] = text
+    rows = viewer_client.get("/episodes/", {"q": "紫砂水壶", "format": "json"}).json()["results"]
+    assert [row["id"] for row in rows] == sorted(wrote, reverse=True)
+    assert {(r["hit"]["turn"], r["hit"]["role"], r["hit"]["match"]) for r in rows} == {
+        (2, "agent", "紫砂水壶")
+    }
+    html = viewer_client.get("/episodes/", {"q": "紫砂水壶"}).content.decode()
+    assert html.count("<mark>紫砂水壶</mark>") == 12
+    for pk, text in wrote.items():
+        trace = operator_client.get(f"/episodes/{pk}/?format=json").json()["trace"]
+        assert trace["steps"][1]["model"]["content"] == text.replace("\ud800", "?")
 
 
 def test_a_body_whose_texts_are_damaged_is_passed_over(
