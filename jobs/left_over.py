@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from intraskill_web.core.handed_in import UNFINISHED, HandedIn, this_host
 from intraskill_web.episodes.models import Replay
@@ -24,7 +25,7 @@ from trainer.lock import is_held
 KINDS: tuple[type[HandedIn], ...] = (Replay, Export, EvaluationOrder)
 SETTLE_S = 6.0  # a job that was taken a moment ago may not have its lock yet
 MOST_TRIES = 10
-GAVE_UP = f"its worker was lost {MOST_TRIES} times; handed in again it goes on"
+GAVE_UP = gettext_noop("its worker was lost ten times; handed in again it goes on")
 
 Key = tuple[str, int, str]
 

@@ -197,7 +197,9 @@ def _again(episode: Episode, number: int) -> None:
     if row is not None:
         stamp = timezone.now().strftime("%Y%m%d%H%M%S")
         with transaction.atomic():
-            # one that runs may be playing: then the new job leaves it alone
-            ended = Replay.objects.filter(pk=row.pk).exclude(state__in=["running", "succeeded"])
-            ended.update(state="requested", error="", tries=0, host=this_host())
+            # one that runs here may be playing: then the new job leaves it alone
+            others = Replay.objects.filter(pk=row.pk).exclude(state="running", host=this_host())
+            others.exclude(state="succeeded").update(
+                state="requested", error="", tries=0, host=this_host()
+            )
             queue.enqueue_work_on_commit(Replay.JOB, row.pk, f"replay-{row.pk}-{stamp}")

@@ -55,7 +55,8 @@ def run_replay(replay_id: int) -> None:
 
 
 def _carry_out(replay: Replay, lock: int) -> None:
-    Replay.objects.filter(pk=replay.pk).update(state="running", error="")
+    if not replay.own.exclude(state="succeeded").update(state="running", error=""):
+        return
     try:
         config = _prepare(replay)
         missing = _play(replay.folder, config, lock)
@@ -69,7 +70,7 @@ def _carry_out(replay: Replay, lock: int) -> None:
 def _end(replay: Replay, **fields: Any) -> None:
     """What a server answered may stand in the words, so anything may."""
     kept = {name: storable_json(printable(value)) for name, value in fields.items()}
-    Replay.objects.filter(pk=replay.pk).update(ended_at=timezone.now(), **kept)
+    replay.own.update(ended_at=timezone.now(), **kept)
 
 
 def _prepare(replay: Replay) -> Path:

@@ -38,9 +38,10 @@ def run_order(pk: int) -> None:
 
 
 def _carry_out(order: EvaluationOrder, lock: int) -> None:
-    now, pk = timezone.now(), order.pk
-    taken = EvaluationOrder.objects.filter(pk=pk, state="requested")
-    if not taken.update(state="running", heartbeat_at=now, updated_at=now):
+    now = timezone.now()
+    if not order.own.filter(state="requested").update(
+        state="running", heartbeat_at=now, updated_at=now
+    ):
         return
     try:
         configs = write_order(order)
@@ -48,7 +49,9 @@ def _carry_out(order: EvaluationOrder, lock: int) -> None:
     except InputError as error:
         code, message = 2, str(error)
     state = ENDS.get(code, "failed")
-    _note(pk, state=state, ended_at=timezone.now(), error="" if code in ENDS else message[:2000])
+    told = "" if code in ENDS else message[:2000]
+    if not _note(order, state=state, ended_at=timezone.now(), error=told):
+        return
     audit.record(
         "order.end", actor=order.owner, experiment=order.experiment.name, subject=order.name,
         state=state, split=order.split,
@@ -121,16 +124,16 @@ def _watch(order: EvaluationOrder, process: subprocess.Popen[bytes]) -> int:
     asked_at: float | None = None
     while process.poll() is None:
         done, total, message = progress(order)
-        _note(order.pk, done=done, total=total, message=message, heartbeat_at=timezone.now())
-        state = EvaluationOrder.objects.values_list("state", flat=True).get(pk=order.pk)
-        if state == "stopping" and asked_at is None:
+        _note(order, done=done, total=total, message=message, heartbeat_at=timezone.now())
+        state = order.own.values_list("state", flat=True).first()
+        if state in ("stopping", None) and asked_at is None:  # None: another host has it now
             process.terminate()
             asked_at = time.monotonic()
         if asked_at is not None and time.monotonic() - asked_at > GRACE_S:
             process.kill()
         time.sleep(POLL_S)
     done, total, message = progress(order)
-    _note(order.pk, done=done, total=total, message=message)
+    _note(order, done=done, total=total, message=message)
     return 143 if asked_at is not None and process.returncode else process.returncode
 
 
@@ -151,5 +154,6 @@ def progress(order: EvaluationOrder) -> tuple[int, int, str]:
     return done, total, message
 
 
-def _note(pk: int, **values: object) -> None:
-    EvaluationOrder.objects.filter(pk=pk).update(updated_at=timezone.now(), **values)
+def _note(order: EvaluationOrder, **values: object) -> bool:
+    """Write into the row; False where another host has it now."""
+    return bool(order.own.update(updated_at=timezone.now(), **values))

@@ -29,20 +29,21 @@ def run_export(pk: int) -> None:
 
 
 def _carry_out(export: Export) -> None:
-    now, pk = timezone.now(), export.pk
-    taken = Export.objects.filter(pk=pk, state="requested")
-    if not taken.update(state="running", heartbeat_at=now, updated_at=now):
+    now = timezone.now()
+    if not export.own.filter(state="requested").update(
+        state="running", heartbeat_at=now, updated_at=now
+    ):
         return
     try:
         made = _make(export)
         found = check_report(export.folder)
     except Exception as error:
-        _end(pk, state="failed", error=str(error)[:2000])
+        _end(export, state="failed", error=str(error)[:2000])
         if not isinstance(error, InputError):
             raise  # a fault of ours: the queue keeps its traceback
         return
-    _end(
-        pk,
+    kept = _end(
+        export,
         state="succeeded",
         files=made.files,
         bytes=made.bytes,
@@ -51,6 +52,8 @@ def _carry_out(export: Export) -> None:
         problems=found["problems"],
         checks=found["checks"],
     )
+    if not kept:
+        return
     audit.record(
         "report.export",
         actor=export.owner,
@@ -63,7 +66,7 @@ def _carry_out(export: Export) -> None:
 
 def _make(export: Export) -> Exported:
     experiments = [Experiment.objects.get(name=name) for name in export.names]
-    languages, tell = export.languages.split(","), partial(_tell, export.pk)
+    languages, tell = export.languages.split(","), partial(_tell, export)
     if len(experiments) > 1:
         return export_comparison(
             experiments, export.folder, languages=languages, archive=export.archive, force=True,
@@ -75,13 +78,12 @@ def _make(export: Export) -> Exported:
     )  # fmt: skip
 
 
-def _tell(pk: int, done: int, total: int, message: str) -> None:
+def _tell(export: Export, done: int, total: int, message: str) -> None:
     now = timezone.now()
-    Export.objects.filter(pk=pk).update(
-        done=done, total=total, message=message, heartbeat_at=now, updated_at=now
-    )
+    export.own.update(done=done, total=total, message=message, heartbeat_at=now, updated_at=now)
 
 
-def _end(pk: int, **values: object) -> None:
+def _end(export: Export, **values: object) -> bool:
+    """Write how it ended; False where another host has it now."""
     now = timezone.now()
-    Export.objects.filter(pk=pk).update(ended_at=now, updated_at=now, **values)
+    return bool(export.own.update(ended_at=now, updated_at=now, **values))

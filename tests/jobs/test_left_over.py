@@ -9,20 +9,31 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from django.utils.translation import override
 from redis import Redis
 from rq import Queue
 from rq.serializers import JSONSerializer
 
 from intraskill_web.core.handed_in import HandedIn
+from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode, Replay
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import EvaluationOrder, Export
+from intraskill_web.reports.orders import run_order
+from intraskill_web.reports.services import request_again
 from jobs import left_over, placement, process, queue
+from jobs.episodes.replay import run_replay
 from jobs.left_over import LeftOver
+from jobs.reports.orders import run_order as play_order
+from jobs.stages.report import run_export
+from trainer.errors import InputError
 from trainer.lock import exclusive
 
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -143,7 +154,90 @@ def test_what_lost_its_worker_again_and_again_is_left_to_people(
     passes.look()
     row.refresh_from_db()
     assert (row.state, passes.jobs) == ("failed", [])
-    assert "its worker was lost 10 times" in getattr(row, "error")  # noqa: B009
+    assert row.error.startswith("its worker was lost ten times") and left_over.MOST_TRIES == 10
+    with override("zh-hans"):
+        assert "十次" in row.why
+
+
+@KINDS
+def test_what_was_left_to_people_goes_on_once_they_hand_it_in(
+    episode: Episode, passes: Pass, make: Make, operator_client: Client
+) -> None:
+    row = make(episode)
+    note(row, state="running", tries=left_over.MOST_TRIES)
+    passes.look()
+    hand_in(row, operator_client)
+    row.refresh_from_db()
+    assert (row.state, row.error, row.tries) == ("requested", "", 0)
+    passes.look()
+    assert passes.jobs == [(row.JOB, row.pk)]
+    note(row, state="running")
+    passes.waiting.clear()
+    passes.look()
+    row.refresh_from_db()
+    assert (row.state, row.tries) == ("requested", 1)
+
+
+def hand_in(row: HandedIn, client: Client) -> None:
+    """What a person does about it."""
+    if isinstance(row, Replay):
+        client.post(f"/episodes/{row.episode_id}/replay/", {"again": row.pk})
+    elif isinstance(row, Export):
+        request_again(row, actor=None)
+    else:
+        assert isinstance(row, EvaluationOrder)
+        run_order(row, actor=None)
+
+
+RUN = {Replay: run_replay, Export: run_export, EvaluationOrder: play_order}
+PLAY = {
+    Replay: "jobs.episodes.replay._prepare",
+    Export: "jobs.stages.report._make",
+    EvaluationOrder: "jobs.reports.orders.write_order",
+}
+
+
+@KINDS
+def test_work_that_was_handed_in_at_another_host_is_begun_there_only(
+    episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This host was away; its queue still has the job of before."""
+    row = make(episode)
+    note(row, state="requested", host="elsewhere")
+    monkeypatch.setattr(PLAY[type(row)], lambda *_: pytest.fail("it is played twice"))
+    RUN[type(row)](row.pk)
+    row.refresh_from_db()
+    assert row.state == "requested"
+
+
+@KINDS
+def test_work_that_goes_on_at_another_host_is_not_written_here_any_more(
+    episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = make(episode)
+
+    def be_long(*_: object) -> None:
+        note(row, state="running", host="elsewhere")
+        raise InputError("the database was out of reach")
+
+    monkeypatch.setattr(PLAY[type(row)], be_long)
+    RUN[type(row)](row.pk)
+    row.refresh_from_db()
+    assert (row.state, row.error, row.host) == ("running", "", "elsewhere")
+    assert not AuditEvent.objects.filter(action__in=("order.end", "report.export")).exists()
+
+
+@KINDS
+def test_people_take_work_away_from_a_host_that_fell_silent(
+    episode: Episode, make: Make, operator_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_ago = timezone.now() - timedelta(hours=1)
+    row = make(episode)
+    told = {} if isinstance(row, Replay) else {"heartbeat_at": long_ago}
+    note(row, state="running", host="elsewhere", created_at=long_ago, **told)
+    hand_in(row, operator_client)
+    row.refresh_from_db()
+    assert (row.state, row.host) == ("requested", settings.INTRASKILL_HOST_NAME)
 
 
 @KINDS
