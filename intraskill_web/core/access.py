@@ -13,7 +13,7 @@ from intraskill_web.core.roles import OPERATE, SEE_GOAL
 
 def may_operate(user: Any) -> bool:
     """Whether ``user`` holds ``experiments.operate``, by himself or through a group."""
-    return _holds(user, OPERATE, "operates")  # read with the session, monitoring.reader
+    return _holds(user, OPERATE, "operates")
 
 
 def may_see_goal(user: Any) -> bool:
@@ -22,7 +22,9 @@ def may_see_goal(user: Any) -> bool:
 
 
 def _holds(user: Any, permission: str, remembered: str) -> bool:
-    """The same answer as ``user.has_perm``, in one query instead of two, kept on the object."""
+    """What ``user.has_perm`` says. The user of a session knows it (``monitoring.reader_row``), any
+    other is asked for it once, in one query instead of two.
+    """
     if not user.is_authenticated or not user.is_active:
         return False
     if user.is_superuser:

@@ -1,7 +1,7 @@
 """Who asks, read with the session: the user with what every page wants to know of him.
 
-The bell's number and the right to operate are columns of the query that finds the session, so that
-no page pays a query for either.
+The bell's number and his rights are columns of the query that finds the session, so that no page
+pays a query for them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from django.db.models import (
 
 from intraskill_web.core.models import Session
 from intraskill_web.core.prepared import moment
-from intraskill_web.core.roles import OPERATE
+from intraskill_web.core.roles import OPERATE, SEE_GOAL
 from intraskill_web.monitoring.models import SignalEvent, SignalRead
 from intraskill_web.monitoring.signals.inbox import MANY
 
-APP, CODENAME = OPERATE.split(".")
 FIELDS = User._meta.concrete_fields
 COLUMNS = [field.attname for field in FIELDS]
 YES_NO = [i for i, field in enumerate(FIELDS) if isinstance(field, BooleanField)]
@@ -39,9 +38,11 @@ MOMENTS = [i for i, field in enumerate(FIELDS) if isinstance(field, DateTimeFiel
 
 def with_reader(sessions: QuerySet[Session], *own: str) -> QuerySet[Session, Any]:
     """Tuples: the columns ``own`` of sessions, then those of which ``user_of`` makes their user."""
-    known = sessions.annotate(operates=_operates(), unread_signals=_unread())
+    known = sessions.annotate(
+        operates=_holds(OPERATE), sees_goals=_holds(SEE_GOAL), unread_signals=_unread()
+    )
     columns = (f"user__{field.name}" for field in FIELDS)
-    return known.values_list(*own, *columns, "operates", "unread_signals")
+    return known.values_list(*own, *columns, "operates", "sees_goals", "unread_signals")
 
 
 def user_of(row: Sequence[Any]) -> User | None:
@@ -53,15 +54,18 @@ def user_of(row: Sequence[Any]) -> User | None:
         values[place] = bool(values[place])
     for place in MOMENTS:
         values[place] = moment(values[place])
-    *columns, operates, unread = values
-    user = User.from_db(connection.alias, COLUMNS, columns)
-    user.operates, user.unread_signals = bool(operates), unread  # type: ignore[attr-defined]
-    return user
+    *columns, operates, sees_goals, unread = values
+    user: Any = User.from_db(connection.alias, COLUMNS, columns)
+    user.operates, user.sees_goals = bool(operates), bool(sees_goals)
+    user.unread_signals = unread
+    found: User = user
+    return found
 
 
-def _operates() -> Exists:
-    """Whether the user holds ``experiments.operate``, by himself or through a group."""
-    right = Permission.objects.filter(content_type__app_label=APP, codename=CODENAME)
+def _holds(permission: str) -> Exists:
+    """Whether the user holds it, by himself or through a group."""
+    app, codename = permission.split(".")
+    right = Permission.objects.filter(content_type__app_label=app, codename=codename)
     user = OuterRef("user_id")
     return Exists(right.filter(Q(group__user=user) | Q(user=user)))
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import may_operate, may_see_goal
 from intraskill_web.core.models import Session
 from intraskill_web.experiments.models import Attempt, Stage
 from intraskill_web.experiments.round_page import load_state, quick_token
@@ -67,7 +67,7 @@ def test_the_sessions_user_knows_what_he_may_and_what_is_unread(
         request = request_of(user)
         with CaptureQueriesContext(connection) as queries:
             assert request.user == user
-            assert may_operate(request.user) is wanted
+            assert may_operate(request.user) is may_see_goal(request.user) is wanted
             assert unread_count(request.user) == 0
         assert len(queries) == 1
     event = SignalEvent.objects.create(round=made.rounds[1], kind="stalled", level="open")
