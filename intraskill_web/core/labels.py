@@ -78,6 +78,12 @@ PURPOSES: Words = {
     "confirm": _("gate, confirmation"),
     "test": _("test"),
 }
+OUTCOMES: Words = {
+    "success": _("success"),
+    "failure": _("policy failure"),
+    "truncated": _("truncated"),
+    "technical": _("technical failure"),
+}
 TERMINATIONS: Words = {
     "purchase": _("purchase"),
     "action_limit": _("turn limit"),

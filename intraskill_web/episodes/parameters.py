@@ -188,15 +188,9 @@ def _persona(value: str) -> Terms:
     return Terms(marks=(persona_term(value),))
 
 
-OUTCOMES: dict[str, Any] = {
-    "success": gettext_lazy("success"),
-    "failure": gettext_lazy("policy failure"),
-    "truncated": gettext_lazy("truncated"),
-    "turn_limit": gettext_lazy("turn limit"),
-    "technical": gettext_lazy("technical failure"),
-}
+OUTCOMES = {**labels.OUTCOMES, "turn_limit": labels.TERMINATIONS["action_limit"]}
 OUTCOME_CONDITIONS = {
-    **{name: Q(outcome=name) for name in ("success", "failure", "truncated", "technical")},
+    **{name: Q(outcome=name) for name in labels.OUTCOMES},
     "turn_limit": Q(outcome="failure", termination="action_limit"),
 }
 

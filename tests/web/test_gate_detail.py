@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 from django.utils.translation import override
 
-from intraskill_web.episodes.models import OUTCOME_LABELS, Episode
+from intraskill_web.core.labels import OUTCOMES
+from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import CheckpointScore
 from intraskill_web.gates import task_views, whatif
 from intraskill_web.gates.design import facts
@@ -242,7 +243,7 @@ def test_truncated_turns_are_not_called_as_failed_episodes_are(
     assert viewer_client.get(f"{path}?format=json").json()["arms"][0]["policy_failures"] == 3
     for language in ("en", "zh-hans"):
         with override(language):
-            failed = str(OUTCOME_LABELS["failure"]).lower()
+            failed = str(OUTCOMES["failure"]).lower()
             html = viewer_client.get(path, headers={"Accept-Language": language}).content.decode()
             labels = [str(METRICS[k]).lower() for k in ("policy_failures", "policy_failure_rate")]
             assert str(METRICS["policy_failures"]) in html

@@ -1,39 +1,20 @@
-"""The episode index: one typed row an episode, no body.
+"""One typed row an episode, no body, and the terms it is found by.
 
-The index can be rebuilt from the files; ``path`` and ``line`` say where a trace is, ``pack``,
-``body_at`` and ``body_size`` where its compressed copy lies (``bodies.py``).
+``path`` and ``line`` say where a trace is, ``pack``, ``body_at`` and ``body_size`` where its
+compressed copy lies (``bodies.py``).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from intraskill_web.core.handed_in import HandedIn
+from intraskill_web.core.labels import OUTCOMES, PURPOSES
 from intraskill_web.experiments.models import Experiment, Round
 
 SEE_GOAL = "see_private_goal"
-PURPOSE_LABELS = {
-    "train": _("training"),
-    "retry": _("full-skill retry"),
-    "baseline": _("starting checkpoint"),
-    "bare": _("validation, bare"),
-    "full": _("validation, full skill"),
-    "masked": _("gate, masked"),
-    "confirm": _("gate, confirmation"),
-    "test": _("test"),
-}
-
-
-OUTCOME_LABELS = {
-    "success": _("success"),
-    "failure": _("policy failure"),
-    "truncated": _("truncated"),
-    "technical": _("technical failure"),
-}
 
 
 class Episode(models.Model):
@@ -43,7 +24,7 @@ class Episode(models.Model):
     round = models.ForeignKey(
         Round, on_delete=models.CASCADE, related_name="episodes", null=True, blank=True
     )
-    purpose = models.CharField(max_length=12, choices=list(PURPOSE_LABELS.items()))
+    purpose = models.CharField(max_length=12, choices=list(PURPOSES.items()))
     arm = models.CharField(max_length=8, blank=True)  # bare | full | masked | new | old
     episode_id = models.CharField(max_length=120)  # as in the trace
     status = models.CharField(max_length=12)  # completed | failed
@@ -65,7 +46,7 @@ class Episode(models.Model):
     r_loose = models.FloatField(null=True, blank=True)
     r_strict = models.FloatField(null=True, blank=True)
     r_success = models.FloatField(null=True, blank=True)
-    outcome = models.CharField(max_length=12, choices=list(OUTCOME_LABELS.items()), blank=True)
+    outcome = models.CharField(max_length=12, choices=list(OUTCOMES.items()), blank=True)
     termination = models.CharField(max_length=24, blank=True)
     turns = models.PositiveIntegerField(default=0)
     tokens = models.PositiveIntegerField(null=True, blank=True)  # sampled by the policy
@@ -150,124 +131,3 @@ class SearchRow(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
-
-
-class IngestedFile(models.Model):
-    """How far a file was read into rows, so that reading again adds nothing twice.
-
-    Offsets are of the file's text: of a compressed file, of what it decompresses to.
-    """
-
-    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="+")
-    path = models.CharField(max_length=300)  # relative to the experiment's folder
-    size = models.PositiveBigIntegerField(default=0)  # bytes read, up to the last whole line
-    tail_start = models.PositiveBigIntegerField(default=0)  # where that last line begins
-    tail_sha256 = models.CharField(max_length=64, blank=True)  # of that line
-    lines = models.PositiveIntegerField(default=0)
-    bad_lines = models.PositiveIntegerField(default=0)
-    # of the file itself when it was last read to its end; equal again means nothing to do
-    file_size = models.PositiveBigIntegerField(default=0)
-    file_mtime_ns = models.PositiveBigIntegerField(default=0)
-    file_sha256 = models.CharField(max_length=64, blank=True)
-    read_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["experiment", "path"], name="ingested_once")]
-        verbose_name = _("ingested file")
-        verbose_name_plural = _("ingested files")
-
-    def __str__(self) -> str:
-        return self.path
-
-
-class BadLine(models.Model):
-    """A line that is no episode: where it is, why not, and how it begins."""
-
-    file = models.ForeignKey(IngestedFile, on_delete=models.CASCADE, related_name="bad")
-    line = models.PositiveIntegerField()  # from 0
-    reason = models.CharField(max_length=300)
-    excerpt = models.CharField(max_length=200, blank=True)
-
-    class Meta:
-        ordering = ["file", "line"]
-        constraints = [models.UniqueConstraint(fields=["file", "line"], name="bad_line_once")]
-        verbose_name = _("unreadable line")
-        verbose_name_plural = _("unreadable lines")
-
-    def __str__(self) -> str:
-        return f"{self.file_id}:{self.line}"
-
-
-class Replay(HandedIn):
-    """An episode's task played again under another treatment or checkpoint: what if.
-
-    Kept apart from what training and gates made: no row of it is an ``Episode``, and its traces lie
-    under ``replays/<id>`` of the home.
-    """
-
-    STATES = {
-        "requested": _("waiting"),
-        "running": _("running"),
-        "succeeded": _("succeeded"),
-        "failed": _("failed"),
-    }
-    JOB = "jobs.episodes.replay.run_replay"
-    SERVED = "served:"  # in front of the name of a served model (served.py)
-    episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="replays")
-    skill_ids = models.JSONField(default=list)  # shown, in the order of the bank
-    checkpoint = models.CharField(max_length=200)  # folder in the experiment's, or served:<name>
-    n = models.PositiveSmallIntegerField()
-    state = models.CharField(max_length=12, choices=list(STATES.items()), default="requested")
-    error = models.CharField(max_length=500, blank=True)
-    outcomes = models.JSONField(default=list)  # {"reward", "success", "turns", "termination"}
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
-    )
-    created_at = models.DateTimeField(auto_now_add=True)
-    ended_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ["-id"]
-        verbose_name = _("replay")
-        verbose_name_plural = _("replays")
-
-    def __str__(self) -> str:
-        return f"{self.episode_id}: {self.n}"
-
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        return Path(settings.INTRASKILL_HOME) / "replays" / str(self.pk)
-
-    workplace = folder
-
-    @property
-    def active(self) -> bool:
-        """Whether it waits for its turn or is being played."""
-        return self.state in ("requested", "running")
-
-    @property
-    def served(self) -> str:
-        """The name of the served model that plays; empty for a checkpoint of the run."""
-        name = self.checkpoint
-        return name.removeprefix(self.SERVED) if name.startswith(self.SERVED) else ""
-
-
-class SavedSearch(models.Model):
-    """A filter under a name; its state is the query string of the list."""
-
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_searches"
-    )
-    name = models.CharField(max_length=80)
-    query = models.CharField(max_length=2000, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="one_name_a_person")]
-        verbose_name = _("saved search")
-        verbose_name_plural = _("saved searches")
-
-    def __str__(self) -> str:
-        return self.name
