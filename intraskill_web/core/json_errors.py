@@ -21,7 +21,7 @@ from django.views import csrf
 
 from intraskill_web.core.commands import experiment_named
 from intraskill_web.core.parameters import ParameterError
-from intraskill_web.core.twin import error_response
+from intraskill_web.core.twin import asks_json, error_response
 from trainer.errors import InputError
 
 
@@ -78,11 +78,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         return csrf.csrf_failure(request, reason=reason)
     remedy = _("Send the value of the CSRF cookie as the header X-CSRFToken")
     return error_response(f"{reason.rstrip('.')}. {remedy}", 403)
-
-
-def asks_json(request: HttpRequest) -> bool:
-    """Whether the answer is to be JSON."""
-    return request.GET.get("format") == "json"
 
 
 def _prefers_json(request: HttpRequest) -> bool:

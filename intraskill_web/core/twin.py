@@ -31,6 +31,11 @@ class Encoder(DjangoJSONEncoder):
         return super().default(o)
 
 
+def asks_json(request: HttpRequest) -> bool:
+    """Whether the answer is to be JSON."""
+    return request.GET.get("format") == "json"
+
+
 def page(
     request: HttpRequest,
     template: str,
@@ -79,7 +84,7 @@ def error_response(error: str, status: int) -> HttpResponse:
 
 def refused(request: HttpRequest, errors: Sequence[str]) -> HttpResponse:
     """Status 400 where a file was asked for, in the words of the errors: as data or as text."""
-    if request.GET.get("format") == "json":
+    if asks_json(request):
         return error_response("; ".join(errors), 400)
     return HttpResponse("\n".join(errors), status=400, content_type="text/plain; charset=utf-8")
 

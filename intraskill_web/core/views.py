@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.definitions import definitions
-from intraskill_web.core.json_errors import asks_json
-from intraskill_web.core.twin import error_response, page
+from intraskill_web.core.twin import asks_json, error_response, page
 
 
 class SignIn(LoginView):

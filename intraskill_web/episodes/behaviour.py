@@ -16,7 +16,7 @@ from intraskill_web.core.definitions import definitions
 from intraskill_web.core.labels import PHASES, TERMINATIONS, word
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.core.twin import page, refused
+from intraskill_web.core.twin import asks_json, page, refused
 from intraskill_web.episodes.behaviour_metrics import SHOWN, value_of
 from intraskill_web.episodes.behaviour_scope import experiments, pooled, purposes, scope
 from intraskill_web.episodes.cohorts import Bin, Cohort, bins, cohorts
@@ -120,7 +120,7 @@ def behaviour(request: HttpRequest) -> HttpResponse:
     data = {"filter": dict(filter_.values), "metric": metric, "by": by, "n": len(rows),
             "shared_tasks": shared, "cohorts": table.data(),
             "profiles": [item.profile.data() for item in shown], **filter_.refusal()}  # fmt: skip
-    failed = filter_.errors and request.GET.get("format") == "json"
+    failed = filter_.errors and asks_json(request)
     return page(
         request, "episodes/behaviour.html", context, lambda: data,
         table=table, status=400 if failed else 200,

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from intraskill_web.core.access import may_see_goal
 from intraskill_web.core.parameters import ParameterError, whole
-from intraskill_web.core.twin import json_response, page, refused
+from intraskill_web.core.twin import asks_json, json_response, page, refused
 from intraskill_web.episodes import compare_page, detail
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.counting import counted
@@ -61,7 +61,7 @@ def episode_list(request: HttpRequest) -> HttpResponse:
 def episode_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """One episode, or two beside each other (``?with=<id>``)."""
     goal = may_see_goal(request.user)
-    if request.GET.get("format") == "json":
+    if asks_json(request):
         return _data(request, pk, goal=goal)
     episode = get_object_or_404(Episode.objects.select_related("experiment", "round"), pk=pk)
     trace, problem = shown_trace(episode, goal=goal)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from intraskill_web.core.labels import stage_label
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import error_response, json_response
+from intraskill_web.core.twin import asks_json, error_response, json_response
 from intraskill_web.experiments import rework
 from intraskill_web.experiments.actions import start_button
 from intraskill_web.experiments.models import Experiment, Stage
@@ -99,11 +99,11 @@ def skip_stage(request: HttpRequest, name: str, number: int, kind: str) -> HttpR
         try:
             rework.skip_stage(stage, reason, actor=_actor(request))
         except InputError as refusal:
-            if _is_json(request):
+            if asks_json(request):
                 return _refused(refusal)
             error = refusal.reason
         else:
-            if _is_json(request):
+            if asks_json(request):
                 return _done(stage.round.experiment)
             messages.success(request, _("Goes on without the stage"))
             return redirect("experiments:round", name=name, number=number)
@@ -136,19 +136,19 @@ def _edit(
     context: dict[str, Any],
 ) -> HttpResponse:
     """Show the form, or do what it asks for when its changes were seen (a program need not see)."""
-    if request.method == "POST" and (made.is_seen or _is_json(request)):
+    if request.method == "POST" and (made.is_seen or asks_json(request)):
         try:
             address = start(values_of({"config": made.text}))
         except InputError as refusal:
-            if _is_json(request):
+            if asks_json(request):
                 return _refused(refusal)
             made.error, made.error_field = refusal.reason, str(refusal.field or "")
         else:
-            if _is_json(request):
+            if asks_json(request):
                 return _done(experiment)
             messages.success(request, _("Started"))
             return redirect(address)
-    elif _is_json(request):
+    elif asks_json(request):
         return json_response(made.data())
     context |= {"section": "experiments", "draft": made, "asked": request.method == "POST"}
     status = 409 if made.error and request.method == "POST" else 200
@@ -162,10 +162,6 @@ def _stage(name: str, number: int, kind: str) -> Stage:
 
 def _actor(request: HttpRequest) -> Any:
     return request.user
-
-
-def _is_json(request: HttpRequest) -> bool:
-    return request.GET.get("format") == "json"
 
 
 def _refused(error: InputError) -> HttpResponse:

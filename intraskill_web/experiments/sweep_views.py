@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import json_response, page
+from intraskill_web.core.twin import asks_json, error_response, json_response, page
 from intraskill_web.experiments import sweep_view
 from intraskill_web.experiments.models import Experiment, Stage, Sweep
 from intraskill_web.experiments.presets import presets
@@ -34,7 +34,7 @@ def sweep_list(request: HttpRequest) -> HttpResponse:
 
     A program need not look first; the cost stands in its answer.
     """
-    wants_json = request.GET.get("format") == "json"
+    wants_json = asks_json(request)
     made = order(request.POST if request.method == "POST" else None)
     if request.method == "POST":
         if not may_operate(request.user):
@@ -51,7 +51,7 @@ def sweep_list(request: HttpRequest) -> HttpResponse:
                 messages.success(request, _("The sweep is made; its experiments begin one by one"))
                 return redirect("experiments:sweep", name=sweep.name)
         if wants_json:
-            return json_response({"ok": False, "error": str(made.error)}, status=409)
+            return error_response(str(made.error), 409)
     sweeps = Sweep.objects.select_related("owner").annotate(total=Count("experiments"))
     if wants_json:
         return json_response({"sweeps": [sweep_view.summary(sweep) for sweep in sweeps]})
@@ -105,12 +105,12 @@ def withdraw_sweep(request: HttpRequest, name: str) -> HttpResponse:
     """Take back what of a sweep has not begun."""
     sweep = get_object_or_404(Sweep, name=name)
     actor: Any = request.user
-    wants_json = request.GET.get("format") == "json"
+    wants_json = asks_json(request)
     try:
         n = withdraw(sweep, actor=actor)
     except InputError as refusal:
         if wants_json:
-            return json_response({"ok": False, "error": str(refusal)}, status=409)
+            return error_response(str(refusal), 409)
         messages.error(request, refusal.reason)
         return redirect("experiments:sweep", name=name)
     if wants_json:

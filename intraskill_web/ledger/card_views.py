@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from intraskill_web.core import audit
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.text import storable
-from intraskill_web.core.twin import page
+from intraskill_web.core.twin import asks_json, page
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round
 from intraskill_web.experiments.round_view import crumbs
@@ -53,7 +53,7 @@ def card_detail(request: HttpRequest, name: str, number: int, card_id: str) -> H
         raise Http404(card_id)
     allowed = request.user.has_perm(SEE_PRIVILEGED)
     asked = request.GET.get("privileged") == "1"
-    seen = allowed and (asked or request.GET.get("format") != "json")
+    seen = allowed and (asked or not asks_json(request))
     if seen:
         reader: Any = request.user
         audit.record("card.privileged", actor=reader, experiment=name, subject=card.id[:200])

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from intraskill_web.core import audit
 from intraskill_web.core.access import may_operate
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import json_response, page
+from intraskill_web.core.twin import asks_json, json_response, page
 from intraskill_web.monitoring.forms import ChannelForm
 from intraskill_web.monitoring.models import Channel, Delivery
 from intraskill_web.monitoring.notify import outbox, signature
@@ -83,7 +83,7 @@ def edit(request: HttpRequest, kind: str = "", pk: int | None = None) -> HttpRes
         "mail_problem": mail_problem() if channel.kind == "email" else "",
         "crumbs": [*_crumbs(link=True), (title, "")],
     }
-    if request.GET.get("format") == "json":
+    if asks_json(request):
         return json_response(_channel_data(channel))
     bad = 422 if request.method == "POST" else 200
     return render(request, "monitoring/channel.html", context, status=bad)

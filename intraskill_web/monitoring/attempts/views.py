@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core.parameters import whole
-from intraskill_web.core.twin import json_response, page
+from intraskill_web.core.twin import asks_json, json_response, page
 from intraskill_web.experiments.config_changes import rows
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.experiments.queue_page import attempt_data
@@ -122,7 +122,7 @@ def log_lines(request: HttpRequest, pk: int) -> HttpResponse:
         else read_log(attempt.log_file, start, level=level, over=over)
     )
     over = over and part.at_end
-    if request.GET.get("format") == "json":
+    if asks_json(request):
         lines = [
             {"offset": x.offset, "number": x.number, "time": x.time, "level": x.level,
              "text": x.text}
