@@ -21,13 +21,12 @@ from django.utils import timezone
 
 from intraskill_web.experiments.models import Attempt, Stage
 from jobs.models import SEEN_WITHIN, Host
-from jobs.transitions import ACTIVE, State
+from jobs.transitions import ACTIVE, WAITING, State
 
 Kind = Literal["gpu", "cpu"]
 Room = Mapping[Kind, int]
 KINDS: tuple[Kind, ...] = ("gpu", "cpu")
 WORK = "work"  # the kind of what is no attempt: replays, exports, orders
-WAITING = (State.REQUESTED, State.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)

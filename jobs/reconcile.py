@@ -33,7 +33,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.moves import move, refresh_round
 from intraskill_web.monitoring import watcher
 from jobs import fence, left_over, next_round, placement, process, queue, silence, sweeps
-from jobs.transitions import ACTIVE, RoundState, State
+from jobs.transitions import ACTIVE, WAITING, RoundState, State
 
 INTERVAL_S = 15.0
 URGENT_INTERVAL_S = 2.0
@@ -95,7 +95,7 @@ def _heal_waiting() -> None:
     Every host's reconciler looks after what waits there, and any of them after the rest.
     """
     up = set(placement.hosts_up())
-    placed = Attempt.objects.filter(state__in=placement.WAITING).exclude(queue="")
+    placed = Attempt.objects.filter(state__in=WAITING).exclude(queue="")
     for attempt in placed.select_related("stage__round__experiment"):
         elsewhere = attempt.host != settings.INTRASKILL_HOST_NAME and attempt.host in up
         if elsewhere or not _settled(attempt) or _has_watcher(attempt):
@@ -104,7 +104,7 @@ def _heal_waiting() -> None:
             continue
         with transaction.atomic():
             row = Attempt.objects.select_for_update().get(pk=attempt.pk)
-            if row.state in placement.WAITING and row.job_id == attempt.job_id:
+            if row.state in WAITING and row.job_id == attempt.job_id:
                 flow.hand_in(row)
                 queue.withdraw_on_commit(attempt.job_id)
     flow.hand_in_waiting()

@@ -28,7 +28,7 @@ from intraskill_web.experiments.moves import move
 from jobs import placement, watch
 from jobs.models import Host
 from jobs.process import STOP_GRACE_S
-from jobs.transitions import State
+from jobs.transitions import WAITING, State
 
 SILENT_S = 90.0
 LONGEST_STEP_S = 30.0  # what one look adds at most: two passes of the reconciler
@@ -122,7 +122,7 @@ def may_go_on(attempt: Attempt) -> bool:
 
 def say_what_waits() -> None:
     """Let a stage that waits for its own host, which is down, say so where people look."""
-    waiting = Attempt.objects.filter(state__in=placement.WAITING).exclude(queue="")
+    waiting = Attempt.objects.filter(state__in=WAITING).exclude(queue="")
     pinned = waiting.exclude(host="").filter(host=F("stage__round__experiment__host"))
     for attempt in pinned.exclude(host__in=placement.hosts_up()):
         message = f"waiting for host {attempt.host}, which is down: start its worker or unpin it"

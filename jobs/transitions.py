@@ -30,6 +30,7 @@ DONE = frozenset({State.SUCCEEDED, State.SKIPPED})
 RESUMABLE = frozenset({State.INCOMPLETE, State.FAILED, State.STOPPED, State.LOST})
 TERMINAL = DONE | RESUMABLE
 ACTIVE = frozenset(set(State) - TERMINAL)
+WAITING = frozenset({State.REQUESTED, State.QUEUED})  # for a host, or for a worker of one
 
 MOVES: dict[State, frozenset[State]] = {
     State.REQUESTED: frozenset(

@@ -18,7 +18,7 @@ from intraskill_web.core.labels import stage_label
 from intraskill_web.experiments.button import CHECKING, Button, act_url
 from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.plan_buttons import plan_buttons
-from jobs.transitions import ACTIVE, DONE, RESUMABLE, RoundState, State
+from jobs.transitions import ACTIVE, DONE, RESUMABLE, WAITING, RoundState, State
 
 SKIP_REFUSED = {  # as rework.NEEDED, in the words of the page
     "freeze": gettext_lazy("The round has no curriculum without it"),
@@ -163,7 +163,7 @@ def _change(
 
 def _busy(active: Stage) -> str:
     name = {"stage": stage_label(active.kind)}
-    if active.state in (State.REQUESTED, State.QUEUED):
+    if active.state in WAITING:
         return _("%(stage)s waits for its turn; stop it first") % name
     return _("%(stage)s is running; stop it first") % name
 

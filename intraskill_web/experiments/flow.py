@@ -13,7 +13,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import move, new_attempt, refresh_round
 from intraskill_web.experiments.states import STAGE_ORDER
 from jobs import placement, queue
-from jobs.transitions import ACTIVE, DONE, RoundState, State
+from jobs.transitions import ACTIVE, DONE, WAITING, RoundState, State
 
 OPERATOR = "operator"  # the reason of a stop that somebody asked for
 WAITS = "waiting for a host"
@@ -136,7 +136,7 @@ def active_attempt(experiment: Experiment) -> Attempt | None:
 
 def stop_attempt(attempt: Attempt, reason: str) -> bool:
     """Move towards ``stopped``: at once if no worker took it, else through its watcher."""
-    if attempt.state in (State.REQUESTED, State.QUEUED):
+    if attempt.state in WAITING:
         job_id = attempt.job_id
         if move(attempt, State.STOPPED, stop_reason=reason, message="stopped before it started"):
             queue.withdraw_on_commit(job_id)

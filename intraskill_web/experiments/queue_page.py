@@ -11,7 +11,7 @@ from intraskill_web.core import formats
 from intraskill_web.experiments.models import Attempt
 from intraskill_web.monitoring.attempts import environment
 from jobs.models import Host
-from jobs.transitions import State
+from jobs.transitions import WAITING
 
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 
@@ -67,13 +67,12 @@ class HostLine:
 def host_lines(hosts: Sequence[Host], active: Sequence[Attempt]) -> list[HostLine]:
     """Hosts that are up first; attempts that wait for any host belong to none."""
     by_id = {attempt.pk: attempt for attempt in active}
-    waits = (State.REQUESTED, State.QUEUED)
 
     def here(host: Host, *, waiting: bool) -> list[Attempt]:
         return [
             attempt
             for attempt in active
-            if (attempt.state in waits) == waiting
+            if (attempt.state in WAITING) == waiting
             and (attempt.host or attempt.stage.round.experiment.host) == host.name
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from jobs import transitions
 from jobs.transitions import RoundState, State
 
 STATE_LABELS = {
@@ -48,5 +49,5 @@ def shown_state(state: str, stage: str | None) -> str:
 
     To its pipeline it runs as soon as it is asked for; who looks wants to know whether it works.
     """
-    waits = state == RoundState.RUNNING and stage in (State.REQUESTED, State.QUEUED)
+    waits = state == RoundState.RUNNING and stage in transitions.WAITING
     return WAITING if waits else state

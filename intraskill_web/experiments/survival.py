@@ -11,8 +11,8 @@ from intraskill_web.charts.rows import ForestScale, forest_axis, forest_row
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core import formats
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.gates.forest import KEPT, STATUS_ORDER
-from intraskill_web.gates.models import Contribution, GateRun
+from intraskill_web.gates.forest import STATUS_ORDER
+from intraskill_web.gates.models import KEPT, Contribution, GateRun
 from intraskill_web.skills.models import SkillVersion
 
 

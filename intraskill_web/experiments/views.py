@@ -22,7 +22,7 @@ from intraskill_web.core.access import may_operate
 from intraskill_web.core.parameters import ParameterError, choice
 from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
-from intraskill_web.core.twin import error_response, json_response, page
+from intraskill_web.core.twin import asks_json, error_response, json_response, page
 from intraskill_web.experiments import experiment_view, round_view
 from intraskill_web.experiments.actions import ACTIONS
 from intraskill_web.experiments.button import Button
@@ -32,11 +32,11 @@ from intraskill_web.experiments.perform import perform
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.round_page import load_state, quick_token
 from intraskill_web.experiments.states import STAGE_ORDER
-from intraskill_web.experiments.waiting import WAITS, Line, line_of
+from intraskill_web.experiments.waiting import Line, line_of
 from intraskill_web.monitoring.attempts.levels import LEVELS, level_of, level_word
 from intraskill_web.monitoring.panels.inclusion import LAST
 from intraskill_web.monitoring.preflight import run as preflight
-from jobs.transitions import ACTIVE, RoundState
+from jobs.transitions import ACTIVE, WAITING, RoundState
 from trainer.errors import InputError
 
 
@@ -80,7 +80,7 @@ def experiment_detail(request: HttpRequest, name: str) -> HttpResponse:
     named = Experiment.objects.filter(name=name)
     facts = DETAIL_TOKEN.rows(name=name) or list(named.values_list("updated_at"))
     whole = request.GET.get("rounds") == "all" or request.GET.get("format") in ("json", "csv")
-    waits = any(row[-1] in WAITS for row in facts)  # what it says then follows others
+    waits = any(row[-1] in WAITING for row in facts)  # what it says then follows others
     line = Line.now() if waits else None
     tag = live.etag(request, [*facts, whole, *(line.token() if line else ())])
     if answer := live.unchanged(request, tag):
@@ -161,7 +161,7 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
     With ``?format=json`` the answer is the round's status, as of ``round_status --json``.
     """
     experiment = get_object_or_404(Experiment, name=name)
-    wants_json = request.GET.get("format") == "json"
+    wants_json = asks_json(request)
     if action not in ACTIONS:
         if wants_json:
             known = f"known: {', '.join(ACTIONS)}"

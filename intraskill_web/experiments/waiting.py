@@ -15,12 +15,9 @@ from intraskill_web.experiments.models import Attempt, Stage
 from jobs import placement, queue
 from jobs.models import Host
 from jobs.queue import QueueStatus
-from jobs.transitions import ACTIVE, State
+from jobs.transitions import ACTIVE, WAITING, State
 
 QUIET_S = 30  # a heartbeat older than this is worth a word
-
-
-WAITS = (State.REQUESTED, State.QUEUED)
 
 
 @dataclass(slots=True)
@@ -45,7 +42,7 @@ class Line:
 
     def of_stage(self, stage: Stage | None) -> str:
         """Why the stage does not work yet; empty when it does, or there is none."""
-        if stage is None or stage.state not in WAITS:
+        if stage is None or stage.state not in WAITING:
             return ""
         attempt = next((a for a in self.active if a.stage_id == stage.pk), None)
         if attempt is None:
@@ -57,14 +54,14 @@ class Line:
 
 def line_of(stages: Iterable[Stage | None]) -> Line | None:
     """The line where one of the stages waits in it; else nothing is asked."""
-    return Line.now() if any(stage and stage.state in WAITS for stage in stages) else None
+    return Line.now() if any(stage and stage.state in WAITING for stage in stages) else None
 
 
 def waiting_reason(
     attempt: Attempt, status: QueueStatus, active: Sequence[Attempt], hosts: Sequence[Host]
 ) -> str:
     """Why an attempt is not finished: what it waits for, or what it does."""
-    if attempt.state in WAITS:
+    if attempt.state in WAITING:
         return _before_start(attempt, status, active, hosts) + _place(attempt, active, hosts)
     if attempt.state == State.STOPPING:
         return _("Stopping; waits for the process to end")
@@ -87,7 +84,7 @@ def _before_start(
 def _place(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]) -> str:
     """Its place among those that wait for the same; nothing for the only one."""
     mine = _wants(attempt, hosts)
-    same = [a for a in active if a.state in WAITS and _wants(a, hosts) == mine]
+    same = [a for a in active if a.state in WAITING and _wants(a, hosts) == mine]
     if len(same) < 2:
         return ""
     ahead = sum(_turn(a) < _turn(attempt) for a in same)
@@ -178,7 +175,7 @@ def _who_fills(
     """The first of those that leave no worker of the host free for it; None where one is."""
     there = [a for a in active if a.host == host.name and a.pk != attempt.pk]
     room = placement.room_of(host.name, host.workers, [a.queue for a in there])
-    there.sort(key=lambda a: a.state in WAITS)  # who works first
+    there.sort(key=lambda a: a.state in WAITING)  # who works first
     return there[0] if there and room[kind] < 1 else None
 
 
@@ -206,7 +203,7 @@ def _in_queue(attempt: Attempt, active: Sequence[Attempt], hosts: Sequence[Host]
         and (a.queue == attempt.queue or (one and a.host == attempt.host))
         and _is_ahead(a, attempt)
     ]
-    ahead.sort(key=lambda a: a.state in WAITS)  # who works first
+    ahead.sort(key=lambda a: a.state in WAITING)  # who works first
     if not ahead:
         return _("A worker of %(host)s takes it next") % {"host": attempt.host}
     words = _words(attempt.host, ahead[0])

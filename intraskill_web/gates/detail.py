@@ -16,7 +16,7 @@ from intraskill_web.gates import whatif
 from intraskill_web.gates.components import Component, components, components_table
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.forest import families
-from intraskill_web.gates.models import Contribution, GateRun
+from intraskill_web.gates.models import KEPT, Contribution, GateRun
 from intraskill_web.gates.planning import Plan, plan
 from intraskill_web.gates.tasks import tasks_url
 
@@ -57,7 +57,7 @@ class Detail:
     @property
     def size(self) -> int:
         """How many chunks the what-if keeps."""
-        return sum(a.status in whatif.KEPT for a in self.answers)
+        return sum(a.status in KEPT for a in self.answers)
 
     def data(self) -> dict[str, Any]:
         """For the JSON twin."""
@@ -74,7 +74,7 @@ class Detail:
                 "threshold": self.question.threshold,
                 "problem": self.problem,
                 "selected": [
-                    a.item.intervention_id for a in self.answers if a.status in whatif.KEPT
+                    a.item.intervention_id for a in self.answers if a.status in KEPT
                 ],
                 "moved": [a.item.intervention_id for a in self.answers if a.moved],
             },

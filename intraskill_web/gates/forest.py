@@ -14,9 +14,8 @@ from intraskill_web.core import formats
 from intraskill_web.core.labels import chunk_status
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.episodes.links import episodes_url
-from intraskill_web.gates.models import Contribution, GateRun
+from intraskill_web.gates.models import KEPT, Contribution, GateRun
 
-KEPT = ("selected", "held")
 STATUS_ORDER = (
     "selected",
     "held",

@@ -12,6 +12,8 @@ from intraskill_web.experiments.models import Round
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
+KEPT = ("selected", "held")  # what a gate says of chunks that the next bank holds
+
 
 class GateRun(models.Model):
     """One gate of a round under one profile. Reward differences are masked minus bare, per task."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from intraskill_web.core.parameters import ParameterError, number, whole
 from intraskill_web.gates.evidence import Evidence
-from intraskill_web.gates.models import Contribution, GateRun
+from intraskill_web.gates.models import KEPT, Contribution, GateRun
 from trainer.errors import InputError
 from trainer.gate.refit import refit
 from trainer.gate.selection import select
@@ -25,7 +25,6 @@ from trainer.gate.standard.settings import StandardSettings
 from trainer.skills.types import Chunk
 
 Profile = Literal["published", "standard"]
-KEPT = ("selected", "held")
 DEFAULT_BUDGET = 10
 
 

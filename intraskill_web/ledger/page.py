@@ -18,11 +18,11 @@ from django.utils.translation import gettext as _
 from intraskill_web.core.parameters import choice, experiment_in, whole
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.models import Stage
+from intraskill_web.gates.models import KEPT
 from intraskill_web.ledger.models import Candidate
 from intraskill_web.ledger.near import nearest
 
 PAGE = 50
-KEPT = ("selected", "held")
 UNJUDGED = ("", "pooled")
 OPERATIONS = ("ADD", "REWRITE")
 REACHED: Mapping[str, Q] = {

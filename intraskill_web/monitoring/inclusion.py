@@ -29,15 +29,13 @@ class StepCount:
         return self.shown / self.n
 
 
-@dataclass(frozen=True, slots=True)
-class InclusionRow:
-    """One chunk (or the skill-free row): steps, totals, target and band of the totals."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inclusion:
+    """``shown`` of ``n`` groups against the target rho."""
 
-    skill_id: str
-    target: float
-    counts: Sequence[StepCount]
     shown: int
     n: int
+    target: float
 
     @property
     def observed(self) -> float | None:
@@ -57,6 +55,14 @@ class InclusionRow:
         if self.observed < self.band[0]:
             return "below"
         return "above" if self.observed > self.band[1] else "in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InclusionRow(Inclusion):
+    """One chunk (or the skill-free row) over all its steps."""
+
+    skill_id: str
+    counts: Sequence[StepCount]
 
     def bands(self) -> list[tuple[float, float]]:
         """The band of each step's own n, for the sparkline."""

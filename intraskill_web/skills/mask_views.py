@@ -152,7 +152,7 @@ def _windows_table(rows: Sequence[InclusionRow], cells: Sequence[Sequence[Window
     ]
     lines: list[Mapping[str, Any]] = []
     for row, own in zip(rows, cells, strict=True):
-        whole = [Window(own[0].first, own[-1].last, row.shown, row.n, row.target)] if own else []
+        whole = windows(row, [(own[0].first, own[-1].last)]) if own else []
         lines += [
             {
                 "skill_id": row.skill_id or "skill-free",

@@ -8,37 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from intraskill_web.monitoring.inclusion import InclusionRow
-from intraskill_web.monitoring.statistics import binomial_band
+from intraskill_web.monitoring.inclusion import Inclusion, InclusionRow
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """``shown`` of ``n`` groups in steps ``first`` to ``last``; None observed without a group."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window(Inclusion):
+    """The groups of steps ``first`` to ``last``."""
 
     first: int
     last: int
-    shown: int
-    n: int
-    target: float
-
-    @property
-    def observed(self) -> float | None:
-        """shown / n."""
-        return self.shown / self.n if self.n else None
-
-    @property
-    def band(self) -> tuple[float, float] | None:
-        """Where 95 % of such rates lie when the target is true."""
-        return binomial_band(self.n, self.target) if self.n else None
-
-    @property
-    def verdict(self) -> str:
-        """``in``, ``below``, ``above``, or empty without a group."""
-        observed, band = self.observed, self.band
-        if observed is None or band is None:
-            return ""
-        return "below" if observed < band[0] else "above" if observed > band[1] else "in"
 
 
 def spans(steps: Sequence[int], width: int) -> list[tuple[int, int]]:
@@ -56,5 +34,5 @@ def windows(row: InclusionRow, borders: Sequence[tuple[int, int]]) -> list[Windo
     for first, last in borders:
         inside = [c for c in row.counts if first <= c.step <= last]
         shown, n = sum(c.shown for c in inside), sum(c.n for c in inside)
-        made.append(Window(first, last, shown, n, row.target))
+        made.append(Window(first=first, last=last, shown=shown, n=n, target=row.target))
     return made

@@ -18,8 +18,7 @@ from intraskill_web.core.tables import Column, Table
 from intraskill_web.core.twin import page
 from intraskill_web.episodes.links import episodes_url
 from intraskill_web.experiments.models import Experiment
-from intraskill_web.gates.forest import KEPT
-from intraskill_web.gates.models import Contribution
+from intraskill_web.gates.models import KEPT, Contribution
 from intraskill_web.skills import diff
 from intraskill_web.skills.models import Curriculum, SkillVersion, SkillVersionChunk
 

@@ -24,7 +24,9 @@ PATH = "/experiments/demo/rounds/0/masks/"
 
 def test_windows_add_up_to_the_whole() -> None:
     counts = [StepCount(step, step % 3, 4) for step in range(21, 33)]
-    row = InclusionRow("a", 0.4, counts, sum(c.shown for c in counts), 48)
+    row = InclusionRow(
+        skill_id="a", target=0.4, counts=counts, shown=sum(c.shown for c in counts), n=48
+    )
     borders = spans([c.step for c in counts], 5)
     assert borders == [(21, 25), (26, 30), (31, 32)]
     found = windows(row, borders)
@@ -33,7 +35,9 @@ def test_windows_add_up_to_the_whole() -> None:
 
 
 def test_a_window_is_judged_by_the_band_of_its_own_n() -> None:
-    row = InclusionRow("a", 0.5, [StepCount(1, 9, 10), StepCount(2, 5, 10)], 14, 20)
+    row = InclusionRow(
+        skill_id="a", target=0.5, counts=[StepCount(1, 9, 10), StepCount(2, 5, 10)], shown=14, n=20
+    )
     verdicts = [w.verdict for w in windows(row, [(1, 1), (2, 2), (3, 3)])]
     assert verdicts == ["above", "in", ""]
 
