@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import zstandard
 
-from trainer.analysis.parallel import cores
+from trainer.cores import cores
 from trainer.files import write_jsonl
 
 PART = 2_560  # episodes a file

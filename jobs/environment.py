@@ -12,6 +12,8 @@ from typing import Any
 import psutil
 from django.conf import settings
 
+from trainer.cores import cores
+
 PACKAGES = ("torch", "numpy", "django", "rq", "redis", "pydantic")
 # of GPU hosts: named where they are installed
 OF_GPU_HOSTS = ("ray", "sglang", "slime", "megatron-core", "transformers")
@@ -25,14 +27,12 @@ def snapshot() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "host": settings.INTRASKILL_HOST_NAME,
-        "cpus": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cpus": cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "packages": {
             name: version
             for name in (*PACKAGES, *OF_GPU_HOSTS)
-            if (version := _version(name)) or name in PACKAGES
+            if (version := version_of(name)) or name in PACKAGES
         },
         "commit": _commit(),
     }
@@ -49,7 +49,8 @@ def for_trainer() -> dict[str, str]:
 
 
 @cache
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Of an installed package."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from intraskill_web.core.parameters import ParameterError, number, whole
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import KEPT, Contribution, GateRun
+from trainer.config import GateProfile
 from trainer.errors import InputError
 from trainer.gate.refit import refit
 from trainer.gate.selection import select
@@ -24,7 +24,6 @@ from trainer.gate.slots import Intervention, Layout, Slot
 from trainer.gate.standard.settings import StandardSettings
 from trainer.skills.types import Chunk
 
-Profile = Literal["published", "standard"]
 DEFAULT_BUDGET = 10
 
 
@@ -32,7 +31,7 @@ DEFAULT_BUDGET = 10
 class Question:
     """What is asked; ``error`` says what is wrong with it."""
 
-    profile: Profile
+    profile: GateProfile
     budget: int
     threshold: float
     error: str = ""
@@ -54,7 +53,7 @@ class Answer:
 
 def ask(query: Mapping[str, str], gate: GateRun, evidence: Evidence | None) -> Question:
     """The question in a query string; what it leaves out is as recorded."""
-    recorded: Profile = "standard" if gate.profile == "standard" else "published"
+    recorded: GateProfile = "standard" if gate.profile == "standard" else "published"
     wanted = query.get("as", "") or recorded
     budgeted = gate.summary.get("active_skill_budget") or DEFAULT_BUDGET
     margin = StandardSettings().retire_margin if wanted == "standard" else 0.0
@@ -62,7 +61,7 @@ def ask(query: Mapping[str, str], gate: GateRun, evidence: Evidence | None) -> Q
         budget, threshold = whole(query, "budget", budgeted), number(query, "threshold", margin)
     except ParameterError:
         budget, threshold = -1, math.nan
-    profile: Profile = "standard" if wanted == "standard" else "published"
+    profile: GateProfile = "standard" if wanted == "standard" else "published"
     if not (1 <= budget <= 1000 and -1.0 <= threshold <= 1.0):
         error = _("Budget is a whole number from 1, threshold a reward between −1 and 1.")
         return Question(profile, max(1, min(budget, 1000)), 0.0, error)

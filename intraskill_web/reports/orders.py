@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SPLITS = ("test", "val")
 MOST_REPEATS = 16
-CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 

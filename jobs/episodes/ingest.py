@@ -24,7 +24,7 @@ from intraskill_web.experiments.models import Experiment
 from jobs.episodes.lines import Chunk, chunks, place_of
 from jobs.episodes.sources import sources
 from jobs.episodes.take import Source, note_file, store, unchanged
-from trainer.analysis.parallel import cores
+from trainer.cores import cores
 from trainer.errors import InputError
 from trainer.rollout.traces import SCHEMA
 

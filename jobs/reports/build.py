@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.site.conduct import behaviour_data
 from intraskill_web.reports.site.curves import curves_data
 from intraskill_web.reports.site.inputs import Inputs
-from jobs.environment import snapshot
+from jobs.environment import snapshot, version_of
 from jobs.reports import tables
 from jobs.reports.library import dumps, gate_numbers, library
 from jobs.reports.manifest import NAME, manifest_bytes
@@ -149,17 +148,10 @@ def publishing(title: str) -> dict[str, bytes]:
 def versions() -> dict[str, str]:
     """The software that made an export: package → version, and the commit."""
     known = snapshot()
-    found = {"intraskill": _version("intraskill") or "0.1.0", "python": str(known["python"])}
+    found = {"intraskill": version_of("intraskill") or "0.1.0", "python": str(known["python"])}
     if known["commit"]:
         found["commit"] = str(known["commit"])
-    return found | {name: v for name in PACKAGES if (v := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return found | {name: v for name in PACKAGES if (v := version_of(name))}
 
 
 def _head(

@@ -18,7 +18,7 @@ from trainer.analysis.behaviour import METRICS, PHASES, SHARES, Behaviour
 from trainer.analysis.schema_outcomes import BehaviourPair, Cohort
 from trainer.analysis.schema_values import Described, Difference
 from trainer.compare.bootstrap import Array
-from trainer.compare.report import mean
+from trainer.means import mean
 
 OUTCOMES = ("all", "success", "failure", "technical")
 RESAMPLES = 5_000

@@ -12,7 +12,7 @@ import numpy as np
 
 from trainer.analysis.schema_outcomes import UpdateSummary
 from trainer.analysis.schema_values import Described, Table
-from trainer.compare.report import mean
+from trainer.means import mean
 
 KEYS = ("update", "step", "round", "part")
 

@@ -13,11 +13,10 @@ from trainer.analysis.cohorts import Population
 from trainer.analysis.contrasts import summary_figures, test_of
 from trainer.analysis.own_traces import Traces, named, population
 from trainer.analysis.reader import Reader
-from trainer.analysis.schema_outcomes import Arm, Test
+from trainer.analysis.schema_outcomes import CONDITIONS, Arm, Test
 from trainer.analysis.schema_rounds import Bank
 from trainer.compare.outcomes import Arm as Values
 
-CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
 # What of an evaluation's plan says how it was played; the rest may name places.
 NAMED = {
     "environment": (

@@ -8,11 +8,12 @@ on plain values and touch nothing else.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
+
+from trainer.cores import cores
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -28,8 +29,3 @@ def in_order(work: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
         return list(pool.map(work, items))
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

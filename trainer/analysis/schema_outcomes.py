@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from trainer.analysis.schema_values import Described, Difference, Figure, Interval, Record
 
+# of a test: start and end, without and with the bank of that time
+CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
+
 
 class Arm(Record):
     """One condition of an evaluation: a checkpoint with or without a bank on a split.
 
-    ``condition`` is base_free, base_s0, final_free, final_st, or empty.
+    ``condition`` is one of CONDITIONS, or empty.
     """
 
     name: str

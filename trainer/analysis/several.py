@@ -17,17 +17,17 @@ from scipy import stats
 
 from trainer.analysis.contrasts import contrast, on_shared_tasks
 from trainer.analysis.material import Material
-from trainer.analysis.schema_outcomes import Contrast
+from trainer.analysis.schema_outcomes import CONDITIONS, Contrast
 from trainer.analysis.schema_values import Interval
 from trainer.analysis.several_schema import ArmRow, Comparison, RunPair, RunRow, SeedPair
 from trainer.canonical import fingerprint
 from trainer.compare.outcomes import Arm as Values
 from trainer.compare.paired import holm
-from trainer.compare.report import PRIMARY, mean
+from trainer.compare.report import PRIMARY
 from trainer.errors import InputError
+from trainer.means import mean
 
 SEEDS = ("seed", "mask_seed")
-CONDITIONS = ("base_free", "base_s0", "final_free", "final_st")
 METRICS = ("success", "reward")
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.cli import shop_data
-from trainer.cli.shop_data import print_result, read_secret, world_of
+from trainer.cli.main import print_json
+from trainer.cli.shop_data import read_secret, world_of
 from trainer.errors import InputError
 from trainer.shop.archive import PUBLISHED_SHA256
 from trainer.shop.profiles import PROFILES
@@ -118,7 +119,7 @@ def run_replay(args: argparse.Namespace) -> int:
         steps += len(trace["steps"])
         difference = replay(world, trace)
         if difference is not None:
-            print_result(
+            print_json(
                 {"ok": False, "episodes": episodes, "first_difference": difference.to_record()}
             )
             return 1
@@ -130,7 +131,7 @@ def run_replay(args: argparse.Namespace) -> int:
             value=args.episode,
             remedy="Name a file of finished traces, and an episode_id that is in it",
         )
-    print_result({"ok": True, "episodes": episodes, "steps": steps, "first_difference": None})
+    print_json({"ok": True, "episodes": episodes, "steps": steps, "first_difference": None})
     return 0
 
 
@@ -152,7 +153,7 @@ def run_serve(args: argparse.Namespace) -> int:
 
     def announce(host: str, port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
-        print_result({"address": f"http://{shown}:{port}", **world.identity()})
+        print_json({"address": f"http://{shown}:{port}", **world.identity()})
 
     address = Address(args.host, args.port, args.workers)
     return serve(world, settings, address, announce=announce)

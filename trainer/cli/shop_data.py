@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
+from trainer.cli.main import print_json
 from trainer.errors import InputError
 from trainer.shop.archive import PUBLISHED_SHA256
 from trainer.shop.world import World, load_world
@@ -20,11 +19,6 @@ _REMEDIES = {
     "axis_without_values": "These products can never be bought: give the axis values, or null",
     "task_without_attributes": "These tasks were left out: give them target attributes",
 }
-
-
-def print_result(value: Any) -> None:
-    """One JSON object on one line of stdout."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def world_of(args: argparse.Namespace, profile: str) -> World:
@@ -93,7 +87,7 @@ def run_audit(args: argparse.Namespace) -> int:
     world = world_of(args, args.profile)
     task_ids = world.split(args.split) if args.split else tuple(sorted(world.tasks))
     notices = Counter(notice.code for notice in world.notices)
-    print_result(
+    print_json(
         {
             "environment": world.identity(),
             "split": args.split,
@@ -112,7 +106,7 @@ def run_generate(args: argparse.Namespace) -> int:
     check_output(args.out, "out")
     settings = SyntheticSettings(products=args.products, seed=args.seed, noise=args.noise)
     sha256 = write_archive(args.out, generate_records(settings))
-    print_result({"products": args.products, "data_sha256": sha256, "file": str(args.out)})
+    print_json({"products": args.products, "data_sha256": sha256, "file": str(args.out)})
     return 0
 
 
@@ -135,7 +129,7 @@ def run_clean(args: argparse.Namespace) -> int:
         expected_sha256=known_hash(args.sha256, "--sha256"),
         policy=policy,
     )
-    print_result(manifest)
+    print_json(manifest)
     return 0
 
 
@@ -176,5 +170,5 @@ def run_annotate(args: argparse.Namespace) -> int:
             "annotations": [annotation.to_record() for annotation in found.values()],
         },
     )
-    print_result({"annotations": len(found), "file": str(args.out)})
+    print_json({"annotations": len(found), "file": str(args.out)})
     return 0

@@ -20,11 +20,11 @@ from trainer.errors import InputError
 from trainer.files import read_jsonl
 from trainer.gate.evaluations import PROVENANCE, Run, core, episode_id, load_run, outcomes_of
 from trainer.reading import Node, read_node
+from trainer.rollout.summary import TOKEN_KINDS
 from trainer.rollout.traces import is_complete
 
 Array = NDArray[np.float64]
 Json = Mapping[str, Any]
-TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def behaviour(trace: Node) -> dict[str, float]:
         "duration_ms": trace["duration_ms"].number(),
     }
     usage = [step["model"].get("usage") for step in steps]
-    for kind in TOKENS:
+    for kind in TOKEN_KINDS:
         counts = [each.get(kind) for each in usage if each.value is not None]
         values[kind] = sum(count.number() for count in counts if count.value is not None)
     return values

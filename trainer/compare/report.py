@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from trainer.compare.bootstrap import RESAMPLES, SEED, Array, bca_interval, publ
 from trainer.compare.outcomes import Arm
 from trainer.compare.paired import Transitions, detectable, holm, mcnemar, newcombe, sign_flip
 from trainer.errors import InputError
+from trainer.means import mean
 
 SCHEMA = "intraskill-comparison-v1"
 PRIMARY = ("reward", "r_success")
@@ -96,11 +96,6 @@ def _tests(
         "p_values": raw,
         "holm": holm(raw),
     }
-
-
-def mean(values: Array) -> float:
-    """The mean of the correctly rounded sum."""
-    return math.fsum(values) / len(values)
 
 
 def markdown(document: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ in ``inference.json``. Specification: gate-analysis.md §8.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from trainer.gate.pool import CandidatePool
 from trainer.gate.regression import NORMAL_95, Array, Fit
 from trainer.gate.selection import Selection, next_chunks
 from trainer.gate.slots import Layout
+from trainer.means import mean
 from trainer.skills.bank import bank_document
 
 Json = Mapping[str, Any]
@@ -45,11 +45,6 @@ def estimates(
         }
         for m, outcome in enumerate(outcomes)
     }
-
-
-def mean(values: Array) -> float:
-    """The mean of the correctly rounded sum."""
-    return math.fsum(values) / len(values)
 
 
 def contributions_document(

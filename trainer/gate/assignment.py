@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from trainer.canonical import episode_seed, fingerprint, utc_now
 from trainer.gate.slots import Layout
+from trainer.rollout.types import evaluation_id
 
 SCHEMA = "shopsimrl-online-skill-assignments-v1"
 
@@ -38,7 +39,7 @@ class Assignment:
     @property
     def episode_id(self) -> str:
         """The id of the rollout's trace."""
-        return f"task-{self.task_id:06d}__sample-{self.sample_id:03d}"
+        return evaluation_id(self.task_id, self.sample_id)
 
     @property
     def key(self) -> tuple[str, int, int]:

@@ -17,6 +17,7 @@ from trainer.files import read_jsonl
 from trainer.gate.assignment import Assignment
 from trainer.reading import Node, read_node
 from trainer.rollout.traces import is_complete
+from trainer.rollout.types import evaluation_id
 
 Json = Mapping[str, Any]
 Outcomes = Mapping[str, float]
@@ -105,7 +106,7 @@ def check_job(job: Node) -> None:
 
 def episode_id(job: Json) -> str:
     """The episode id of a job record."""
-    return f"task-{job['task_id']:06d}__sample-{job['sample_id']:03d}"
+    return evaluation_id(job["task_id"], job["sample_id"])
 
 
 def job_key(job: Json, plan: Json) -> tuple[Any, ...]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from trainer.canonical import fingerprint
+from trainer.config import GateProfile
 from trainer.config_files import parse_config
 from trainer.errors import InputError
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA, without_time
@@ -28,9 +29,8 @@ from trainer.gate.standard.settings import StandardSettings
 from trainer.reading import Node, read_node
 from trainer.skills.types import Chunk
 
-Profile = Literal["published", "standard"]
 Json = Mapping[str, Any]
-PROFILES: Mapping[str, Profile] = {
+PROFILES: Mapping[str, GateProfile] = {
     CONTRIBUTIONS_SCHEMA: "published",
     STANDARD_SCHEMA: "standard",
     COLD_START_SCHEMA: "published",
@@ -46,7 +46,7 @@ class FinishedGate:
     """
 
     folder: Path
-    profile: Profile
+    profile: GateProfile
     layout: Layout
     rows: Sequence[Json]
     outcomes: tuple[str, ...]
@@ -152,7 +152,7 @@ def _layout(rows: Sequence[Node]) -> Layout:
 
 
 def _check_row(
-    row: Node, columns: Sequence[str], outcomes: Sequence[str], profile: Profile
+    row: Node, columns: Sequence[str], outcomes: Sequence[str], profile: GateProfile
 ) -> None:
     row["task_id"].integer(least=0)
     row["sample_id"].integer(least=0)
@@ -177,7 +177,7 @@ def _check_row(
             detail[part].number()
 
 
-def _check_tasks(table: Sequence[Node], profile: Profile) -> None:
+def _check_tasks(table: Sequence[Node], profile: GateProfile) -> None:
     """A task stands once in a published table; in a standard one both rollouts of its pair do."""
     found: dict[int, set[int]] = {}
     for row in table:

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from trainer.config import GateProfile
 from trainer.errors import InputError
 from trainer.gate.artefacts import contribution_row
-from trainer.gate.finished import FinishedGate, Profile, load_finished, pairs, scores
+from trainer.gate.finished import FinishedGate, load_finished, pairs, scores
 from trainer.gate.regression import Fit, least_squares
 from trainer.gate.selection import Selection, select
 from trainer.gate.standard.decision import Roles, Thresholds, decide
@@ -39,7 +40,7 @@ TOLERANCE = 1e-9
 def refit(
     gate: FinishedGate,
     *,
-    profile: Profile | None = None,
+    profile: GateProfile | None = None,
     budget: int | None = None,
     settings: StandardSettings | None = None,
 ) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.grpo.filter import UNSCORED, ZERO_STD, Decision
 from trainer.grpo.groups import Group, Outcome
 from trainer.grpo.triage import Classification
+from trainer.means import mean_or_none, rate
 from trainer.skills.curriculum import Curriculum
 
 PREFIX = "rollout/shopsim/"
@@ -71,10 +72,10 @@ def _rewards(groups: Sequence[FinishedGroup]) -> Values:
     outcomes = list(_outcomes(groups))
     scored = [outcome.reward for outcome in outcomes if outcome.scored]
     return {
-        "scored_rate": _rate(len(scored), len(outcomes)),
-        "reward_mean": _mean(reward["reward"] for reward in scored),
-        "strict_reward_mean": _mean(reward["r_strict"] for reward in scored),
-        "success_rate": _mean(reward["r_success"] for reward in scored),
+        "scored_rate": rate(len(scored), len(outcomes)),
+        "reward_mean": mean_or_none(reward["reward"] for reward in scored),
+        "strict_reward_mean": mean_or_none(reward["r_strict"] for reward in scored),
+        "success_rate": mean_or_none(reward["r_success"] for reward in scored),
     }
 
 
@@ -84,17 +85,17 @@ def _treatments(groups: Sequence[FinishedGroup], curriculum: Curriculum) -> Valu
     shown = [given.skill_ids for given in treatments if given.mode != "skill_free"]
     rho = curriculum.rho
     values: Values = {
-        "skill_free_group_rate": _rate(modes["skill_free"], len(groups)),
-        "assisted_empty_group_rate": _rate(modes["assisted_empty"], len(groups)),
-        "skills_per_assisted_group_mean": _mean(len(ids) for ids in shown),
+        "skill_free_group_rate": rate(modes["skill_free"], len(groups)),
+        "assisted_empty_group_rate": rate(modes["assisted_empty"], len(groups)),
+        "skills_per_assisted_group_mean": mean_or_none(len(ids) for ids in shown),
         "q": curriculum.skill_free_probability,
         "rho_min": min(rho.values(), default=None),
-        "rho_mean": _mean(rho.values()),
+        "rho_mean": mean_or_none(rho.values()),
         "rho_max": max(rho.values(), default=None),
     }
     for skill_id, target in rho.items():
         seen = sum(skill_id in ids for ids in shown)
-        values[f"chunk/{skill_id}/inclusion_rate"] = _rate(seen, len(shown))
+        values[f"chunk/{skill_id}/inclusion_rate"] = rate(seen, len(shown))
         values[f"chunk/{skill_id}/target_rho"] = target
     return values
 
@@ -106,12 +107,12 @@ def _triage(groups: Sequence[FinishedGroup]) -> Values:
     scored = [retry for retry in retries if retry.scored]
     whole = [item.group for item in groups if item.group.all_scored]
     return {
-        "all_wrong_group_rate": _rate(sum(group.all_wrong for group in whole), len(whole)),
-        "full_skill_retry_rate": _rate(len(retries), len(labels)),
-        "full_skill_retry_success_rate": _rate(sum(r.success for r in scored), len(scored)),
-        "internalization_deficit_rate": _rate(count["model_internalization_deficit"], len(labels)),
-        "pending_analysis_rate": _rate(count["full_skill_failure_pending_analysis"], len(labels)),
-        "runtime_error_group_rate": _rate(count["environment_or_runtime_error"], len(labels)),
+        "all_wrong_group_rate": rate(sum(group.all_wrong for group in whole), len(whole)),
+        "full_skill_retry_rate": rate(len(retries), len(labels)),
+        "full_skill_retry_success_rate": rate(sum(r.success for r in scored), len(scored)),
+        "internalization_deficit_rate": rate(count["model_internalization_deficit"], len(labels)),
+        "pending_analysis_rate": rate(count["full_skill_failure_pending_analysis"], len(labels)),
+        "runtime_error_group_rate": rate(count["environment_or_runtime_error"], len(labels)),
     }
 
 
@@ -141,8 +142,8 @@ def _additions(groups: Sequence[FinishedGroup], waves: int) -> Values:
         "triaged_group_count": len(groups),
         "full_skill_retry_count": len(retries),
         "assisted_group_count": sum(item.group.treatment.mode != "skill_free" for item in groups),
-        "mixed_success_group_rate": _rate(sum(g.mixed_success() for g in whole), len(whole)),
-        "all_wrong_varied_group_rate": _rate(
+        "mixed_success_group_rate": rate(sum(g.mixed_success() for g in whole), len(whole)),
+        "all_wrong_varied_group_rate": rate(
             sum(g.all_wrong and max(g.rewards) > min(g.rewards) for g in whole), len(whole)
         ),
         **_success_by_mode(groups),
@@ -163,7 +164,7 @@ def _success_by_mode(groups: Sequence[FinishedGroup]) -> Values:
             for outcome in item.group.outcomes
             if outcome.scored
         ]
-        values[f"success_rate/{mode}"] = _rate(sum(o.success for o in scored), len(scored))
+        values[f"success_rate/{mode}"] = rate(sum(o.success for o in scored), len(scored))
         values[f"scored_trajectory_count/{mode}"] = len(scored)
     return values
 
@@ -184,11 +185,11 @@ def _behaviour(outcomes: Sequence[Outcome]) -> Values:
     invalid = sum(record is not None and record["valid"] is False for record in feedback)
     values: Values = {
         "turn_count": len(steps),
-        "turns_per_trajectory_mean": _rate(len(steps), len(outcomes)),
-        "protocol_error_rate": _rate(sum(errors.values()), len(steps)),
-        "policy_failure_rate": _rate(sum(failures.values()), len(steps)),
-        "invalid_action_rate": _rate(invalid, len(feedback)),
-        "truncated_rate": _rate(ends["generation_length"], len(outcomes)),
+        "turns_per_trajectory_mean": rate(len(steps), len(outcomes)),
+        "protocol_error_rate": rate(sum(errors.values()), len(steps)),
+        "policy_failure_rate": rate(sum(failures.values()), len(steps)),
+        "invalid_action_rate": rate(invalid, len(feedback)),
+        "truncated_rate": rate(ends["generation_length"], len(outcomes)),
     }
     for name, counter in (
         ("protocol_error", errors),
@@ -210,8 +211,8 @@ def _tokens(outcomes: Sequence[Outcome]) -> Values:
     return {
         "sampled_token_count": sampled,
         "read_token_count": total - sampled,
-        "sampled_tokens_per_trajectory_mean": _rate(sampled, len(counted)),
-        "read_tokens_per_trajectory_mean": _rate(total - sampled, len(counted)),
+        "sampled_tokens_per_trajectory_mean": rate(sampled, len(counted)),
+        "read_tokens_per_trajectory_mean": rate(total - sampled, len(counted)),
         "log_prob_mean": log_probs / sampled if sampled else None,
     }
 
@@ -224,12 +225,3 @@ def _sampled(outcome: Outcome) -> int:
 def _outcomes(groups: Sequence[FinishedGroup]) -> Iterator[Outcome]:
     for item in groups:
         yield from item.group.outcomes
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return math.fsum(listed) / len(listed) if listed else None
-
-
-def _rate(count: float, total: float) -> float | None:
-    return count / total if total else None

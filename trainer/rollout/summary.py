@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainer.canonical import fingerprint, utc_now
 from trainer.files import read_json, read_jsonl
+from trainer.means import mean, mean_or_none, rate
 from trainer.rollout.traces import is_complete, score
 from trainer.rollout.types import EpisodeJob
 
@@ -69,9 +70,9 @@ def summarise_traces(traces: Sequence[Mapping[str, Any]], *, requested: int) -> 
             "coverage": len(completed) / requested if requested else None,
         },
         "primary": {
-            "reward_mean": _mean([reward["reward"] for reward in rewards]),
+            "reward_mean": mean_or_none([reward["reward"] for reward in rewards]),
             "reward_sem": _sem([reward["reward"] for reward in rewards]),
-            "success_rate": _mean([reward["r_success"] for reward in rewards]),
+            "success_rate": mean_or_none([reward["r_success"] for reward in rewards]),
         },
         "reward_components": _component_means(rewards),
         "behavior": _behavior(completed),
@@ -94,7 +95,7 @@ def _result_record(trace: Mapping[str, Any]) -> dict[str, Any]:
 def _component_means(rewards: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = sorted({name for reward in rewards for name in reward if name != "reward"})
     return {
-        name: math.fsum(values) / len(values)
+        name: mean(values)
         for name in names
         if (values := [reward[name] for reward in rewards if name in reward])
     }
@@ -112,13 +113,13 @@ def _behavior(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     invalid = sum(record["valid"] is False for record in feedback)
     reasons = Counter(trace["final"]["termination_reason"] for trace in traces)
     return {
-        "steps_mean": _mean([len(trace["steps"]) for trace in traces]),
+        "steps_mean": mean_or_none([len(trace["steps"]) for trace in traces]),
         "model_steps": len(steps),
         "protocol_errors": protocol_errors,
-        "protocol_error_rate": _rate(protocol_errors, len(steps)),
+        "protocol_error_rate": rate(protocol_errors, len(steps)),
         "policy_failures": policy_failures,
-        "policy_failure_rate": _rate(policy_failures, len(steps)),
-        "invalid_action_rate": _rate(invalid, len(feedback)),
+        "policy_failure_rate": rate(policy_failures, len(steps)),
+        "invalid_action_rate": rate(invalid, len(feedback)),
         "invalid_actions": invalid,
         "total_actions": len(feedback),
         "termination_reasons": dict(sorted(reasons.items())),
@@ -132,24 +133,15 @@ def _cost(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for kind, count in step["model"]["usage"].items():
                 tokens[kind] += count
     return {
-        "duration_ms_mean": _mean([trace["duration_ms"] for trace in traces]),
+        "duration_ms_mean": mean_or_none([trace["duration_ms"] for trace in traces]),
         "tokens": {kind: tokens[kind] for kind in TOKEN_KINDS},
     }
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return math.fsum(listed) / len(listed) if listed else None
 
 
 def _sem(values: Sequence[float]) -> float | None:
     """Standard error of the mean with n-1; None below two values."""
     if len(values) < 2:
         return None
-    mean = math.fsum(values) / len(values)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    centre = mean(values)
+    variance = math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
     return math.sqrt(variance / len(values))
-
-
-def _rate(count: int, total: int) -> float | None:
-    return count / total if total else None

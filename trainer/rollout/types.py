@@ -14,6 +14,11 @@ from trainer.rollout.policy import TokenRecord
 from trainer.skills.types import Chunk
 
 
+def evaluation_id(task_id: int, sample_id: int) -> str:
+    """The id of an evaluation episode."""
+    return f"task-{task_id:06d}__sample-{sample_id:03d}"
+
+
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
     """One episode of a plan; its seed follows from the experiment's seed, task and sample."""
@@ -31,7 +36,7 @@ class EpisodeJob:
     @property
     def episode_id(self) -> str:
         """The id of an evaluation episode."""
-        return f"task-{self.task_id:06d}__sample-{self.sample_id:03d}"
+        return evaluation_id(self.task_id, self.sample_id)
 
     @property
     def noise_key(self) -> str:

@@ -36,12 +36,12 @@ def test_a_forced_count_is_used_and_not_timed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_core_leaves_nothing_to_choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "available_cores", lambda: 1)
+    monkeypatch.setattr(threads, "cores", lambda: 1)
     assert probe() == ThreadChoice(1, {})
 
 
 def test_the_timing_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "available_cores", lambda: 8)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
     monkeypatch.setattr(threads, "_one_pass", lambda model: 10.0 / torch.get_num_threads())
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert use_threads() == ThreadChoice(2, {1: 10.0, 2: 5.0})

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
+from trainer.cores import cores
 from trainer.engines.local.model import ModelConfig, TinyTransformer
 from trainer.errors import InputError
 
@@ -34,11 +35,6 @@ class ThreadChoice:
 
     threads: int
     milliseconds: Mapping[int, float]
-
-
-def available_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_threads(forced: int | None = None) -> ThreadChoice:
@@ -59,7 +55,7 @@ def use_threads(forced: int | None = None) -> ThreadChoice:
 
 def probe() -> ThreadChoice:
     """Time each candidate in turn, several times over, and compare the medians."""
-    candidates = range(1, min(MOST_THREADS, available_cores()) + 1)
+    candidates = range(1, min(MOST_THREADS, cores()) + 1)
     if len(candidates) == 1:
         return ThreadChoice(1, {})
     before = torch.get_num_threads()

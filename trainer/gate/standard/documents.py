@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.canonical import utc_now
-from trainer.gate.artefacts import INFERENCE_SCHEMA, fitted, mean, mean_with_interval
+from trainer.gate.artefacts import INFERENCE_SCHEMA, fitted, mean_with_interval
 from trainer.gate.assignment import Assignment
 from trainer.gate.slots import Layout
 from trainer.gate.standard.analysis import Analysis
@@ -20,6 +20,7 @@ from trainer.gate.standard.decision import NAMES, Decision, Roles, Thresholds
 from trainer.gate.standard.estimate import Pairs, contrasts
 from trainer.gate.standard.randomisation import randomisation_p
 from trainer.gate.standard.settings import StandardSettings
+from trainer.means import mean
 
 
 def estimates(analysis: Analysis) -> dict[str, Any]:
