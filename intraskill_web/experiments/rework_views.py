@@ -22,6 +22,7 @@ from intraskill_web.experiments.models import Experiment, Stage
 from intraskill_web.experiments.queries import round_status
 from intraskill_web.experiments.rework_forms import Draft, draft, values_of
 from intraskill_web.experiments.round_view import crumbs
+from intraskill_web.monitoring.preflight.red import worded_refusal
 from trainer.errors import InputError
 
 
@@ -142,7 +143,8 @@ def _edit(
         except InputError as refusal:
             if asks_json(request):
                 return _refused(refusal)
-            made.error, made.error_field = refusal.reason, str(refusal.field or "")
+            made.error = worded_refusal(refusal.reason)
+            made.error_field = str(refusal.field or "")
         else:
             if asks_json(request):
                 return _done(experiment)

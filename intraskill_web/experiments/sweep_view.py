@@ -14,6 +14,7 @@ from intraskill_web.experiments.models import CheckpointScore, Experiment, Stage
 from intraskill_web.experiments.states import shown_state
 from intraskill_web.experiments.sweep_page import arms_of, chart, comparison, legend
 from intraskill_web.experiments.waiting import Line
+from intraskill_web.monitoring.preflight.red import worded_refusal
 from jobs.transitions import ACTIVE, RoundState
 
 
@@ -140,5 +141,5 @@ def _run(
             experiment=experiment.name, round=newest.round.number, purpose=purpose, arm="bare"
         )
     state = shown_state(experiment.state, stage.state if stage else None)
-    why = line.of_stage(stage) or experiment.hold_reason
+    why = line.of_stage(stage) or worded_refusal(experiment.hold_reason)
     return Run(experiment, state, stage, why, newest, href, begun)

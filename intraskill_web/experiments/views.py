@@ -36,6 +36,7 @@ from intraskill_web.experiments.waiting import Line, line_of
 from intraskill_web.monitoring.attempts.levels import LEVELS, level_of, level_word
 from intraskill_web.monitoring.panels.inclusion import LAST
 from intraskill_web.monitoring.preflight import run as preflight
+from intraskill_web.monitoring.preflight.red import worded_refusal
 from jobs.transitions import ACTIVE, WAITING, RoundState
 from trainer.errors import InputError
 
@@ -173,7 +174,8 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
     except InputError as error:
         if wants_json:
             return error_response(str(error), 400 if isinstance(error, ParameterError) else 409)
-        messages.error(request, error.reason + (f". {error.remedy}" if error.remedy else ""))
+        said = error.reason + (f". {error.remedy}" if error.remedy else "")
+        messages.error(request, worded_refusal(said))
     except OperationalError:  # locked for longer than a page may wait
         busy = _("The database is busy; nothing was changed. Try again in a moment.")
         if wants_json:

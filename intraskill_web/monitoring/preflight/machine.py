@@ -74,14 +74,15 @@ def disk_item(folder: Path, number: int) -> Item:
     last = folder / f"round-{number - 1:03d}"
     took = sum(file.stat().st_size for file in last.rglob("*") if file.is_file()) if number else 0
     wanted = max(MIN_FREE_BYTES, int(ROOM * took))
-    detail = _("%(free)s free, %(wanted)s wanted") % {
-        "free": formats.size(free), "wanted": formats.size(wanted),
-    }  # fmt: skip
+    said = _("%(free)s free, %(wanted)s wanted")
     if took:
-        detail += _("; the round before took %(took)s") % {"took": formats.size(took)}
+        said = _("%(free)s free, %(wanted)s wanted; the round before took %(took)s")
+    detail = said % {
+        "free": formats.size(free), "wanted": formats.size(wanted), "took": formats.size(took),
+    }  # fmt: skip
     if free >= wanted:
         return Item("disk", "passed", detail)
-    remedy = _("Free at least %(n)s.") % {"n": formats.size(wanted - free)}
+    remedy = _("Free at least %(size)s.") % {"size": formats.size(wanted - free)}
     return Item("disk", "failed", detail, remedy)
 
 

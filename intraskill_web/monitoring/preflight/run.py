@@ -40,6 +40,7 @@ from intraskill_web.monitoring.preflight.items import Item, item_of
 from intraskill_web.monitoring.preflight.launches import launch_of
 from intraskill_web.monitoring.preflight.looks import alone, one_of_few
 from intraskill_web.monitoring.preflight.machine import machine_items
+from intraskill_web.monitoring.preflight.red import refusal
 from trainer.errors import InputError
 from trainer.files import read_json, write_text
 
@@ -86,13 +87,7 @@ def require_ready(
     items = [*machine_items(own, experiment, number, planned), *map(item_of, report.checks)]
     red = [item for item in items if item.red]
     if red:
-        more = f" (and {len(red) - 1} more)" if len(red) > 1 else ""
-        raise InputError(
-            f"the preflight is red: {red[0].name}: {red[0].detail}{more}",
-            field="round",
-            value=number,
-            remedy=red[0].remedy or "See the checklist of the experiment",
-        )
+        raise refusal(red, number)
 
 
 def report_of(

@@ -7,62 +7,57 @@ JSON shows. Here its sentences are recognised; one that is unknown is shown as i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_noop
 
-from intraskill_web.monitoring.preflight.faults import FAULTS, REMEDIES
+from intraskill_web.monitoring.preflight import check_words, slime_words
 
-# the trainer's sentence (trainer/preflight/checks.py) → ours; groups carry over by name
-SENTENCES: tuple[tuple[str, str | Promise], ...] = (
-    (
-        r"profile (?P<profile>\S+), catalogue (?P<hash>\w+)",
-        _("profile %(profile)s, catalogue %(hash)s"),
+# what the checks say is shown otherwise to everybody
+OTHERWISE = {
+    "%(train)s train, %(val)s val, %(test)s test": gettext_noop(
+        "%(train)s for training, %(val)s for validation, %(test)s for test"
     ),
-    (r"(?P<n>\d+) active chunks, hash (?P<hash>\w+)", _("%(n)s active chunks, hash %(hash)s")),
-    (r"state (?P<hash>\w+), (?P<n>\d+) chunks", _("state %(hash)s, %(n)s chunks")),
-    (r"built from this bank", _("built from this bank")),
-    (
-        r"(?P<n>\d+) chunks equal those of the bank, in order",
-        _("%(n)s chunks equal those of the bank, in order"),
-    ),
-    (r"every contribution is positive or held", _("every contribution is positive or held")),
-    (
-        r"(?P<n>\d+) chunks carry an effect to start from",
-        _("%(n)s chunks carry an effect to start from"),
-    ),
-    (r"(?P<n>\d+) tasks, ids (?P<hash>\w+)", _("%(n)s tasks, ids %(hash)s")),
-    (r"(?P<n>\d+) tasks in (?P<split>\w+)", _("%(n)s tasks in %(split)s")),
-    (
-        r"(?P<train>\d+) train, (?P<val>\d+) val, (?P<test>\d+) test",
-        _("%(train)s for training, %(val)s for validation, %(test)s for test"),
-    ),
-    (
-        r"bound to this catalogue, without an id",
-        _("bound to this catalogue, without an id"),
-    ),
-    (r"bound to this catalogue, (?P<id>\S+)", _("bound to this catalogue, %(id)s")),
-    (r"(?P<id>\S+) served as (?P<model>.+)", _("%(id)s served as %(model)s")),
-    (r"(?P<model>\S+) at (?P<url>\S+)", _("%(model)s at %(url)s")),
-    (r"rule_based", _("by rules")),
-    (
-        r"(?P<n>\d+) active chunks, (?P<candidates>\d+) candidates",
-        _("%(n)s active chunks, %(candidates)s candidates"),
-    ),
-    (
-        r"(?P<n>\d+) chunks, of which (?P<most>\d+) may become active",
-        _("%(n)s chunks, of which %(most)s may become active"),
-    ),
-    (r"none", _("none")),
-    (r"none named", _("none named")),
-    (r"(?P<n>\d+) GiB free", _("%(n)s GiB free")),
+    "rule_based": gettext_noop("by rules"),
+}
+# what machine.py finds before a round that begins by itself, which has no reader
+MACHINE = (
+    gettext_noop("%(free)s free, %(wanted)s wanted; the round before took %(took)s"),
+    gettext_noop("%(free)s free, %(wanted)s wanted"),
 )
-KNOWN = [(re.compile(pattern), words) for pattern, words in SENTENCES]
+MACHINE_REMEDIES = (
+    gettext_noop("Free at least %(size)s."),
+    gettext_noop("See the checklist of the experiment"),
+)
+# places of more than one word
+SEVERAL = {"free", "ids", "names", "path", "setting", "size", "took", "versions", "wanted", "why"}
+WORD = r"\S+"
+PLACE = re.compile(r"%\((\w+)\)s")
+Known = list[tuple[re.Pattern[str], str]]  # a sentence, and what is translated
+
+
+def _known(sentences: Iterable[str], around: str = "{}") -> Known:
+    return [
+        (re.compile(around.format(_pattern(text)), re.DOTALL), OTHERWISE.get(text, text))
+        for text in sentences
+    ]
+
+
+def _pattern(text: str) -> str:
+    """What ``text`` looks like once its places are filled; groups have the names of the places."""
+    parts = PLACE.split(text)
+    parts[::2] = map(re.escape, parts[::2])
+    parts[1::2] = (f"(?P<{name}>{'.*' if name in SEVERAL else WORD})" for name in parts[1::2])
+    return "".join(parts)
+
+
 # An InputError's text: file and field, what is wrong, and what was found instead.
-PARTS = r"(?:(?P<where_>.+?): )?{}(?: \(found (?P<found_>.*)\))?"
-WRONG = [(re.compile(PARTS.format(pattern), re.DOTALL), words) for pattern, words in FAULTS]
-TO_DO = [(re.compile(pattern), words) for pattern, words in REMEDIES]
+AROUND = r"(?:(?P<where_>.+?): )?{}(?: \(found (?P<found_>.*)\))?"
+FOUND = (*OTHERWISE, *MACHINE, *check_words.FINDINGS, *slime_words.FINDINGS)
+FAULTS = (*check_words.FAULTS, *slime_words.FAULTS)
+KNOWN = _known(FOUND)
+WRONG = _known((*FAULTS, *slime_words.FINDINGS), AROUND)
+TO_DO = _known((*MACHINE_REMEDIES, *check_words.REMEDIES, *slime_words.REMEDIES))
 
 
 def worded(detail: str, remedy: str = "") -> str:
@@ -89,6 +84,12 @@ def worded_remedy(remedy: str) -> str:
     return remedy
 
 
-def _filled(words: str | Promise, match: re.Match[str]) -> str:
+def is_remedy(text: str) -> bool:
+    """Whether the checks say so of what is to be done."""
+    return any(pattern.fullmatch(text) for pattern, _words in TO_DO)
+
+
+def _filled(words: str, match: re.Match[str]) -> str:
     values = match.groupdict()
-    return str(words) % values if any(not name.endswith("_") for name in values) else str(words)
+    text = gettext(words)
+    return text % values if any(not name.endswith("_") for name in values) else text

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from intraskill_web.core import formats
 from intraskill_web.core.labels import stage_label, state_label
 from intraskill_web.episodes.links import episodes_url
+from intraskill_web.monitoring.preflight.red import worded_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def _gate(_subject: str, facts: Facts, place: Place) -> Words:
 def _held(_subject: str, facts: Facts, place: Place) -> Words:
     return Words(
         _("Round %(n)d did not begin:") % {"n": facts["number"]},
-        str(facts["reason"]).rstrip("."),
+        worded_refusal(str(facts["reason"])).rstrip("."),
         reverse("monitoring:preflight", args=[place.experiment]),
         _("Preflight"),
     )
