@@ -187,12 +187,3 @@ def may_find_place(attempt: Attempt, room: Mapping[str, Room], held: Collection[
         (name not in room or room[name][kind] > 0) and not (kind == "gpu" and name in held)
         for name in ([wanted] if wanted else room)
     )
-
-
-def holders(attempt: Attempt) -> list[Host]:
-    """The hosts that an unplaced attempt could use, with what holds each."""
-    return list(
-        Host.objects.filter(name__in=_hosts(attempt, rooms())).select_related(
-            "lease__stage__round__experiment"
-        )
-    )

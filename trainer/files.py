@@ -55,7 +55,7 @@ def read_json(path: Path) -> Any:
 
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError, also on NaN and infinities, which JSON lacks."""
-    return json.loads(text, parse_constant=_refuse_constant)
+    return json.loads(text, parse_constant=refuse_constant)
 
 
 def _parse_file(text: bytes) -> Any:
@@ -66,7 +66,8 @@ def _parse_file(text: bytes) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
+    """For ``parse_constant``: NaN and infinities are no JSON. Raises ValueError."""
     raise ValueError(f"{name} is no JSON number")
 
 

@@ -22,10 +22,10 @@ from intraskill_web.experiments.flow import (
     request,
     stop_attempt,
 )
-from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
+from intraskill_web.experiments.models import Experiment, Round, Stage
 from intraskill_web.experiments.states import STAGE_ORDER
 from intraskill_web.monitoring.preflight.run import require_ready
-from jobs.transitions import RESUMABLE, RoundState
+from jobs.transitions import RoundState
 from trainer.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,28 +143,6 @@ def resume_round(experiment: Experiment, *, actor: AbstractBaseUser | None = Non
     except IntegrityError as error:
         raise InputError("this round was resumed a moment ago", field="round") from error
     return stage
-
-
-def retry_stage(stage: Stage, *, actor: AbstractBaseUser | None = None) -> Attempt:
-    """A new attempt at a stage that ended without success. Raises InputError otherwise."""
-    try:
-        with transaction.atomic():
-            stage.refresh_from_db()
-            refuse_imported(stage.round.experiment)
-            if stage.state not in RESUMABLE:
-                raise InputError(
-                    f"a stage that is {stage.state or 'not begun'} cannot be tried again",
-                    field="stage",
-                    value=stage.kind,
-                )
-            attempt = request(stage)
-            audit.record(
-                "stage.retry", actor=actor, experiment=stage.round.experiment.name,
-                subject=str(attempt),
-            )  # fmt: skip
-    except IntegrityError as error:
-        raise InputError("this stage was tried again a moment ago", field="stage") from error
-    return attempt
 
 
 def round_follows(experiment: Experiment, planned: int) -> bool:

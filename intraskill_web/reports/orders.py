@@ -6,7 +6,6 @@ stand in the audit trail. What an order played is read by analyses only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 SPLITS = ("test", "val")
 MOST_REPEATS = 16
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)

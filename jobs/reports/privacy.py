@@ -73,7 +73,6 @@ CONFIG = {
     "analyst": {"kind": True, "max_candidates": True},
 }  # fmt: skip
 TASKS = {"tasks": {"split": True, "limit": True, "sample_size": True, "repeats": True}}
-STEP = {"protocol_error": {"code": True}, "policy_failure": {"code": True}, "action": True}
 
 
 def allowed(value: Any, spec: Any) -> Any:

@@ -103,7 +103,7 @@ def test_only_the_stage_whose_turn_it_is_can_be_reworked(
     freeze = stage.round.stages.get(kind="freeze")
     with pytest.raises(InputError, match="turn"):
         rework.retry_with_changes(freeze, RATE)
-    services.retry_stage(stage)
+    services.resume_round(experiment)
     with pytest.raises(InputError, match="Stop it first"):
         rework.retry_with_changes(stage, RATE)
 
@@ -180,7 +180,7 @@ def test_a_second_attempt_does_not_set_aside_what_the_first_made_after_the_chang
     kept = stage.round.folder / "train" / "manifest.json"
     write_json(kept, {"new": True})
     scripted()
-    services.retry_stage(stage)
+    services.resume_round(experiment)
     assert run_attempt(*handed_in[-1]) == State.SUCCEEDED
     assert kept.exists()
 

@@ -131,16 +131,6 @@ def test_resuming_what_runs_is_refused(experiment: Experiment, handed_in: Jobs) 
         services.resume_round(experiment)
 
 
-def test_a_succeeded_stage_cannot_be_retried(experiment: Experiment, handed_in: Jobs) -> None:
-    services.start_round(experiment)
-    attempt = latest()
-    with pytest.raises(InputError, match="queued cannot be tried again"):
-        services.retry_stage(attempt.stage)
-    finish(attempt)
-    with pytest.raises(InputError, match="succeeded cannot be tried again"):
-        services.retry_stage(attempt.stage)
-
-
 def test_stopping_needs_something_that_runs(experiment: Experiment, handed_in: Jobs) -> None:
     assert not services.stop_round(experiment)
     services.start_round(experiment)
@@ -209,7 +199,6 @@ def test_an_imported_experiment_is_read_and_never_run(
     for act in (
         lambda: services.start_round(experiment),
         lambda: services.resume_round(experiment),
-        lambda: services.retry_stage(latest().stage),
         lambda: planning.set_rounds_planned(experiment, 3),
         lambda: planning.pause_after_stage(experiment, True),
     ):

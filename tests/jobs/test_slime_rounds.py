@@ -225,7 +225,7 @@ def test_training_again_with_other_settings_begins_where_the_round_began(
     file = plan.config_file("train", "train")
     assert run_attempt(*handed_in[-1]) == State.FAILED
     write_text(plan.folder / "train" / "megatron" / TRACKER, "1")
-    services.retry_stage(train)
+    services.resume_round(experiment)
     assert run_attempt(*handed_in[-1]) == State.FAILED
     assert load_config(file, SlimeConfig).checkpoints.load == plan.folder / "train" / "megatron"
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import InputError
+from trainer.files import refuse_constant
 
 #: the published data set's decompressed JSON, before and after cleaning (environment.md §1.1)
 PUBLISHED_SHA256 = {
@@ -123,7 +124,7 @@ class _Buffer:
         self._seen = seen
         self._path = path
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._json = json.JSONDecoder(parse_constant=_refuse_constant)
+        self._json = json.JSONDecoder(parse_constant=refuse_constant)
         self._text = ""
         self._at = 0
 
@@ -166,10 +167,6 @@ class _Buffer:
                     raise self.broken(number, "broken record: half of a surrogate pair")
                 self._at = end
                 return value
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _is_encodable(value: Any) -> bool:
