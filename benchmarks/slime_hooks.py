@@ -62,7 +62,8 @@ from trainer.rollout.types import EpisodeResult  # noqa: E402
 from trainer.shop.world import World, load_world  # noqa: E402
 from trainer.sinks.base import MetricPoint  # noqa: E402
 from trainer.skills.bank import bank_document, parse_bank  # noqa: E402
-from trainer.skills.curriculum import build_curriculum, write_curriculum  # noqa: E402
+from trainer.skills.curriculum import write_curriculum  # noqa: E402
+from trainer.skills.curriculum_build import build_curriculum  # noqa: E402
 from trainer.skills.types import Chunk  # noqa: E402
 
 SIBLINGS, TURNS, CHUNKS = 8, 30, 10

@@ -22,7 +22,7 @@ from trainer.canonical import fingerprint
 from trainer.errors import InputError
 from trainer.files import write_json
 from trainer.skills.bank import bank_document, load_bank, parse_bank
-from trainer.skills.curriculum import HELD
+from trainer.skills.curriculum_build import HELD
 from trainer.skills.types import Chunk
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from jobs.imports.report import Report
 from jobs.imports.scores import publish_arms, publish_validation
 from jobs.transitions import State
 from trainer.skills.bank import load_bank
-from trainer.skills.curriculum import build_curriculum, load_curriculum, write_curriculum
+from trainer.skills.curriculum import load_curriculum, write_curriculum
+from trainer.skills.curriculum_build import next_published
 
 UNPUBLISHED = "unpublished"  # the version of a chunk whose text the folder does not hold
 COUNTS = ("analyzed_cards", "eligible_cards", "candidate_count", "all_wrong_groups")
@@ -127,22 +128,9 @@ def _curriculum(round_: Round, folder: PublishedFolder, report: Report) -> dict[
 
 
 def _derive(folder: PublishedFolder, number: int, path: Any) -> None:
-    """v1 hashes the label of the bank's path: the previous one, with the round counted on."""
     before = load_curriculum(folder.curriculum(number - 1))
-    source = before.document["source"]
-    mapping = source["probability_mapping"]
-    label = source["skillbank_path"].replace(f"round-{number - 2:03d}", f"round-{number - 1:03d}")
-    made = build_curriculum(
-        load_bank(folder.bank(number)),
-        round_id=f"round-{number:03d}",
-        skill_free_probability=before.skill_free_probability,
-        rho_min=mapping["rho_min"],
-        rho_max=mapping["rho_max"],
-        seed=before.seed,
-        schema="v1",
-        source_path=label,
-    )
-    write_curriculum(path, made)
+    bank = load_bank(folder.bank(number))
+    write_curriculum(path, next_published(before, bank, number=number))
 
 
 def _analysis(round_: Round, folder: PublishedFolder) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from jobs.imports import run
 from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_json
 from trainer.skills.bank import load_bank
-from trainer.skills.curriculum import build_curriculum, write_curriculum
+from trainer.skills.curriculum import write_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -243,7 +243,8 @@ def write_training(folder: Path) -> Path:
     import yaml
 
     from trainer.skills.bank import load_bank
-    from trainer.skills.curriculum import build_curriculum, write_curriculum
+    from trainer.skills.curriculum import write_curriculum
+    from trainer.skills.curriculum_build import build_curriculum
 
     mini = ROOT / "configs" / "mini"
     curriculum = build_curriculum(

@@ -26,7 +26,8 @@ from trainer.gate.selection import select
 from trainer.gate.slots import build_layout
 from trainer.rollout.summary import summarise_traces
 from trainer.skills.bank import parse_bank
-from trainer.skills.curriculum import build_curriculum, write_curriculum
+from trainer.skills.curriculum import write_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 
 CANARIES = (
     "canary-goal",

@@ -15,7 +15,8 @@ from tests.web.factories import Made
 from tests.web.html import Page
 from trainer.files import write_json
 from trainer.skills.bank import bank_document, parse_bank
-from trainer.skills.curriculum import build_curriculum, load_curriculum
+from trainer.skills.curriculum import load_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 from trainer.skills.masks import treatment
 from trainer.skills.types import Chunk
 

@@ -17,7 +17,7 @@ from tests.web.factories import Made
 from tests.web.html import Page
 from trainer.errors import InputError
 from trainer.skills.bank import load_bank
-from trainer.skills.curriculum import build_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 
 GATE = "/experiments/demo/rounds/0/gate/"
 CHUNK = "/experiments/demo/chunks/budget/"

@@ -10,7 +10,8 @@ from trainer.analysis.reader import Reader
 from trainer.analysis.schema_rounds import Bank, Candidate, Chunk, Coefficient
 from trainer.gate.pool import load_pool
 from trainer.skills.bank import load_bank
-from trainer.skills.curriculum import build_curriculum, load_curriculum
+from trainer.skills.curriculum import load_curriculum
+from trainer.skills.curriculum_build import next_published
 
 Json = Mapping[str, Any]
 
@@ -89,28 +90,13 @@ def curriculum_of(reader: Reader, name: str) -> tuple[float | None, str, dict[st
 
 
 def derived_curriculum(reader: Reader, number: int) -> tuple[float | None, str, dict[str, float]]:
-    """A published round's curriculum whose file is absent, built as its builder would.
-
-    v1 hashes the label of the bank's path: the previous one, with the round counted on.
-    """
+    """A published round's curriculum whose file is absent, built as its builder would."""
     former = f"artifacts/round-{number - 1:03d}/curriculum.json"
     bank = f"artifacts/round-{number - 1:03d}/gate/selected_skillbank.json"
     if not ((reader.root / former).is_file() and (reader.root / bank).is_file()):
         return None, "", {}
     before = load_curriculum(reader.note(former))
-    source = before.document["source"]
-    mapping = source["probability_mapping"]
-    label = source["skillbank_path"].replace(f"round-{number - 2:03d}", f"round-{number - 1:03d}")
-    made = build_curriculum(
-        load_bank(reader.note(bank)),
-        round_id=f"round-{number:03d}",
-        skill_free_probability=before.skill_free_probability,
-        rho_min=mapping["rho_min"],
-        rho_max=mapping["rho_max"],
-        seed=before.seed,
-        schema="v1",
-        source_path=label,
-    )
+    made = next_published(before, load_bank(reader.note(bank)), number=number)
     return made.skill_free_probability, made.state_id, dict(made.rho)
 
 

@@ -25,7 +25,8 @@ from trainer.grpo.tasks import read_task_data
 from trainer.preflight.inputs import Inputs, need_bank, need_curriculum, need_world
 from trainer.shop.world import load_world
 from trainer.skills.bank import load_bank
-from trainer.skills.curriculum import estimated_effect, is_held, load_curriculum
+from trainer.skills.curriculum import load_curriculum
+from trainer.skills.curriculum_build import estimated_effect, is_held
 
 MIN_FREE_BYTES = 2 * 1024**3
 

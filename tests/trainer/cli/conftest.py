@@ -14,7 +14,8 @@ import yaml
 from trainer.cli.main import main
 from trainer.shop.world import World
 from trainer.skills.bank import write_bank
-from trainer.skills.curriculum import build_curriculum, write_curriculum
+from trainer.skills.curriculum import write_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 from trainer.skills.types import Chunk
 
 CHUNKS = (

@@ -10,7 +10,8 @@ import yaml
 
 from trainer.files import write_json, write_text
 from trainer.skills.bank import bank_document, parse_bank
-from trainer.skills.curriculum import build_curriculum, write_curriculum
+from trainer.skills.curriculum import write_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 from trainer.skills.types import Chunk
 
 CHUNKS = (

@@ -22,7 +22,7 @@ from trainer.rollout.providers import NoSkills
 from trainer.rollout.types import EpisodeJob
 from trainer.shop.world import World, load_world
 from trainer.skills.bank import parse_bank
-from trainer.skills.curriculum import build_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 
 TASKS = 240
 Json = dict[str, Any]

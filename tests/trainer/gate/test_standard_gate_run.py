@@ -20,7 +20,7 @@ from trainer.gate.refit import load_finished, refit
 from trainer.gate.run import open_gate
 from trainer.shop.world import World
 from trainer.skills.bank import parse_bank
-from trainer.skills.curriculum import build_curriculum
+from trainer.skills.curriculum_build import build_curriculum
 
 __all__ = ["gate_dir", "prepared", "world"]
 Json = dict[str, Any]

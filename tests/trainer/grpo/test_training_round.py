@@ -21,7 +21,8 @@ from trainer.rollout.traces import without_times
 from trainer.shop.world import World
 from trainer.sinks import file as file_sink
 from trainer.skills.bank import SkillBank
-from trainer.skills.curriculum import Curriculum, build_curriculum
+from trainer.skills.curriculum import Curriculum
+from trainer.skills.curriculum_build import build_curriculum
 from trainer.skills.masks import treatment
 from trainer.skills.types import Chunk
 

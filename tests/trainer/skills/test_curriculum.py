@@ -12,12 +12,11 @@ from trainer.files import read_json
 from trainer.skills.bank import load_bank, parse_bank
 from trainer.skills.curriculum import (
     Curriculum,
-    build_curriculum,
     load_curriculum,
     parse_curriculum,
-    rho,
     write_curriculum,
 )
+from trainer.skills.curriculum_build import build_curriculum, rho
 
 STATE_IDS = {
     "cold-start": "49ac001d2e041be7a0dd717e4473b6a98529edef55f4d69bc06ce120307ce5a3",

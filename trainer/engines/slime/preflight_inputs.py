@@ -19,7 +19,8 @@ from trainer.errors import InputError
 from trainer.grpo.tasks import read_split, read_task_data
 from trainer.rollout.prompts import SYSTEM_PROMPT
 from trainer.skills.bank import SkillBank, load_bank
-from trainer.skills.curriculum import Curriculum, estimated_effect, is_held, load_curriculum
+from trainer.skills.curriculum import Curriculum, load_curriculum
+from trainer.skills.curriculum_build import estimated_effect, is_held
 
 
 @dataclass(slots=True)
