@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from trainer.analyst.settings import AnalystSettings
 from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
 from trainer.engines.endpoint.settings import EndpointSettings
+from trainer.skills import curriculum_build
 from trainer.skills.curriculum_settings import CurriculumSettings
 
 __all__ = [  # for all settings
@@ -26,7 +27,7 @@ __all__ = [  # for all settings
 ]
 
 DEFAULT_SEED = 20260830
-DEFAULT_MASK_SEED = 20260901
+DEFAULT_MASK_SEED = curriculum_build.DEFAULT_SEED
 GateProfile = Literal["published", "standard"]
 DEFAULT_GATE_PROFILE: GateProfile = "standard"  # the one that can tell (docs/design/gate.md)
 

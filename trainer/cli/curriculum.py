@@ -7,11 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from trainer.config import DEFAULT_MASK_SEED
 from trainer.errors import InputError, typed_as
 from trainer.skills.bank import load_bank
 from trainer.skills.curriculum import load_curriculum, write_curriculum
-from trainer.skills.curriculum_build import build_curriculum
+from trainer.skills.curriculum_build import DEFAULT_SEED, build_curriculum
 from trainer.skills.curriculum_controller import Controller, measured_gap
 from trainer.skills.masks import treatment
 
@@ -49,7 +48,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--gaps", type=Path, nargs="*", default=[], metavar="EVALUATION",
         help="for --q-max: folders with bare/ and full/, of the start and of each round so far",
     )  # fmt: skip
-    build.add_argument("--seed", type=int, default=DEFAULT_MASK_SEED)
+    build.add_argument("--seed", type=int, default=DEFAULT_SEED)
     build.add_argument("--schema", choices=("v1", "v2"), default="v2")
     build.add_argument("--source-path", help="path of the bank to record (v1 hashes it)")
     build.set_defaults(func=run_build)
