@@ -203,7 +203,7 @@ def _flat(cohort: Cohort) -> dict[str, Any]:
 def _table(rows: list[dict[str, Any]]) -> Table:
     names = {
         "cohort": _("cohort"), "n": "n", "mean": _("mean"), "low": "low", "high": "high",
-        "median": _("median"), "p90": "p90", "tasks": _("tasks"),
+        "median": _("median"), "p90": "p90", "tasks": _("Tasks"),
         "standardised_mean": _("task-standardised"), "standardised_low": "low",
         "standardised_high": "high",
     }  # fmt: skip
