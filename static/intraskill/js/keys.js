@@ -8,6 +8,7 @@ const move = (by) => {
   const here = list.findIndex((e) => e.dataset.here !== undefined); // what is read (episode.js)
   at = Math.max(0, Math.min(list.length - 1, (here < 0 ? at : here) + by));
   list.forEach((e, i) => e.classList.toggle("on", i === at));
+  document.activeElement?.blur(); // Enter is for the marked one, no longer for what was clicked last
   list[at].scrollIntoView({ block: list[at].matches(".turn") ? "start" : "nearest" });
   list[at].dispatchEvent(new Event("chosen", { bubbles: true }));
 };

@@ -3,14 +3,17 @@ const LIMIT = 5000; // lines kept in the page; older ones stay in the file
 
 const follow = (log) => {
   log.dataset.ready = "1";
-  const button = log.parentElement.querySelector("[data-follow]");
+  const card = log.parentElement;
+  const button = () => card.querySelector("[data-follow]"); // a poll takes it away once the log is complete
   let next = Number(log.dataset.next);
-  let following = Boolean(button) && !location.hash.startsWith("#L");
+  let following = Boolean(button()) && !location.hash.startsWith("#L");
   let timer = 0;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   const show = () => {
-    button.textContent = following ? button.dataset.on : button.dataset.off;
-    button.setAttribute("aria-pressed", String(following));
+    const shown = button();
+    if (!shown) return;
+    shown.textContent = following ? shown.dataset.on : shown.dataset.off;
+    shown.setAttribute("aria-pressed", String(following));
   };
 
   const append = (text) => {
@@ -41,7 +44,7 @@ const follow = (log) => {
 
   if (!location.hash.startsWith("#L")) toEnd();
   else document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
-  if (!button) return; // complete: nothing more will come
+  if (!button()) return; // complete: nothing more will come
 
   log.addEventListener("scroll", () => {
     const last = log.scrollHeight - log.scrollTop - log.clientHeight < 8;
@@ -50,7 +53,8 @@ const follow = (log) => {
       show();
     }
   });
-  button.addEventListener("click", () => {
+  card.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-follow]")) return;
     following = !following;
     show();
     if (following) {

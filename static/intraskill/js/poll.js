@@ -1,5 +1,5 @@
 // Adaptive polling. #poll asks for the page's live fragments: often while something runs and the reader is
-// there, seldom otherwise, never in a hidden tab. An answer without news is a 304. A fragment is replaced only
+// there, now and then while he is there (somebody may start what stands still), else seldom, never in a hidden tab. An answer without news is a 304. A fragment is replaced only
 // when its token changed, and never while the reader edits or selects in it; what he scrolled or opened stays.
 const poll = document.getElementById("poll");
 const QUICK = 3000, CALM = 10000, SLOW = 60000, ATTENTION = 60000;
@@ -8,8 +8,9 @@ let lastUse = Date.now();
 let timer = 0;
 
 const wait = () => {
-  if (poll.dataset.active !== "1") return SLOW;
-  return Date.now() - lastUse < ATTENTION ? QUICK : CALM;
+  const isHere = Date.now() - lastUse < ATTENTION;
+  if (poll.dataset.active !== "1") return isHere ? CALM : SLOW;
+  return isHere ? QUICK : CALM;
 };
 const plan = (delay) => {
   clearTimeout(timer);
@@ -65,8 +66,9 @@ if (poll && window.htmx) {
     if (xhr.status === 200 && fresh) etag = fresh;
     const active = xhr.getResponseHeader("X-Active");
     if (active) poll.dataset.active = active;
-    document.documentElement.toggleAttribute("data-offline", !event.detail.successful && xhr.status !== 304);
-    plan(wait());
+    const isAway = !event.detail.successful && xhr.status !== 304;
+    document.getElementById("offline").hidden = !isAway;
+    plan(isAway ? CALM : wait());
   });
   for (const kind of ["pointermove", "keydown", "focus"]) {
     addEventListener(kind, () => { lastUse = Date.now(); }, { passive: true });
