@@ -85,10 +85,54 @@ def _box(
 
 
 def plan(round_: Round, stage: Stage, config: Mapping[str, Any]) -> list[str]:
-    """What the stage is about, from the frozen settings, and what it cost in money."""
-    lines = [PLANS[stage.kind](round_, config)]
+    """What the stage is about, from the frozen settings, what came of it, and its cost in money."""
+    lines = [PLANS[stage.kind](round_, config), *came(stage.kind, stage.outcome)]
     if stage.outcome.get("cost"):
         lines.append(formats.money(stage.outcome["cost"], stage.outcome.get("currency", "")))
+    return lines
+
+
+def came(kind: str, outcome: Mapping[str, Any]) -> list[str]:
+    """What a finished stage found, of what it wrote down; nothing for one that has not."""
+    lines = []
+    if kind == "train" and outcome.get("success_last") is not None:
+        lines.append(
+            _("success %(first)s → %(last)s")
+            % {
+                "first": formats.rate(outcome.get("success_first")),
+                "last": formats.rate(outcome["success_last"]),
+            }
+        )
+    if kind == "analyse" and outcome.get("analyzed_cards"):
+        lines.append(
+            _("%(cards)s cards, %(candidates)s candidates")
+            % {
+                "cards": formats.count(outcome["analyzed_cards"]),
+                "candidates": formats.count(outcome.get("candidates", 0)),
+            }
+        )
+    if kind == "gate" and outcome.get("delta_mean") is not None:
+        lines.append(
+            _("%(kept)s selected, %(retired)s retired; %(delta)s")
+            % {
+                "kept": formats.count(outcome.get("selected", 0)),
+                "retired": formats.count(outcome.get("retired", 0)),
+                "delta": formats.effect(outcome["delta_mean"]),
+            }
+        )
+    if kind == "select" and outcome.get("label"):
+        n = outcome.get("bank_size", 0)
+        made = ngettext("%(label)s: %(n)d chunk", "%(label)s: %(n)d chunks", n)
+        lines.append(made % {"label": outcome["label"], "n": n})
+    played = outcome.get("test", {}) if kind == "select" else outcome
+    if played.get("bare_success") is not None:
+        text = (
+            _("test: bare %(bare)s, full %(full)s")
+            if kind == "select"
+            else _("success: bare %(bare)s, full %(full)s")
+        )
+        scores = {arm: formats.rate(played.get(f"{arm}_success")) for arm in ("bare", "full")}
+        lines.append(text % scores)
     return lines
 
 
