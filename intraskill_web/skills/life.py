@@ -1,7 +1,7 @@
 """The life of one chunk: what each round measured, targeted and showed, and how its text changed.
 
-A chunk is its logical id; a rewrite keeps the id and changes the text. Observed inclusion is the
-mean over the round's training steps of the share of assisted groups that showed the chunk.
+A chunk is its logical id; a rewrite keeps the id and changes the text. Observed inclusion is
+counted as on the round's page: groups that showed the chunk, of all assisted groups of the round.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import Avg, Count
 from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.gates.models import Contribution
+from intraskill_web.monitoring.inclusion import InclusionRow, inclusion_rows
 from intraskill_web.monitoring.models import MetricPoint
+from intraskill_web.monitoring.series import PREFIX, Series
 from intraskill_web.skills import diff
 from intraskill_web.skills.models import ChunkRevision, Curriculum, SkillVersionChunk
 
-METRIC = "rollout/shopsim/chunk/{}/inclusion_rate"
+COUNTS = ("group_count", "skill_free_group_rate")
 
 
 @dataclass(slots=True)
@@ -28,9 +29,14 @@ class Season:
 
     round: int
     rho: float | None = None
-    observed: float | None = None
-    steps: int = 0
+    shown: int = 0
+    groups: int = 0
     measured: list[Contribution] = field(default_factory=list)
+
+    @property
+    def observed(self) -> float | None:
+        """Share of the assisted groups that showed the chunk; None before any was seen."""
+        return self.shown / self.groups if self.groups else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +61,9 @@ def seasons(experiment: Experiment, skill_id: str) -> list[Season]:
         for chunk in chunks:
             if chunk["skill_id"] == skill_id:
                 found.setdefault(number, Season(number)).rho = chunk["rho"]
-    shown = (
-        MetricPoint.objects.filter(experiment=experiment, name=METRIC.format(skill_id))
-        .values("round__number")
-        .annotate(mean=Avg("value"), steps=Count("id"))
-    )
-    for line in shown:
-        season = found.setdefault(line["round__number"], Season(line["round__number"]))
-        season.observed, season.steps = line["mean"], line["steps"]
+    for number, seen in _inclusion(experiment, skill_id).items():
+        season = found.setdefault(number, Season(number))
+        season.shown, season.groups = seen.shown, seen.n
     rows = Contribution.objects.filter(
         gate__round__experiment=experiment, logical_chunk_id=skill_id
     ).select_related("gate__round")
@@ -70,6 +71,21 @@ def seasons(experiment: Experiment, skill_id: str) -> list[Season]:
         number = row.gate.round.number
         found.setdefault(number, Season(number)).measured.append(row)
     return [found[number] for number in sorted(found)]
+
+
+def _inclusion(experiment: Experiment, skill_id: str) -> dict[int, InclusionRow]:
+    """The counts of each round that trained with the chunk: one query."""
+    names = [PREFIX + name for name in (*COUNTS, f"chunk/{skill_id}/inclusion_rate")]
+    points = MetricPoint.objects.filter(experiment=experiment, name__in=names)
+    by_round: dict[int, dict[str, dict[int, float]]] = {}
+    for number, name, step, value in points.values_list("round__number", "name", "step", "value"):
+        of_round = by_round.setdefault(number, {})
+        of_round.setdefault(name.removeprefix(PREFIX), {})[step] = value
+    rows = {
+        number: inclusion_rows(Series(values), 0.0, {skill_id: 0.0})[1]
+        for number, values in by_round.items()
+    }
+    return {number: row for number, row in rows.items() if row.n}
 
 
 def texts(experiment: Experiment, skill_id: str) -> list[Text]:
@@ -106,7 +122,8 @@ def life_table(rows: Sequence[Season]) -> Table:
         Column("round", _("Round"), "count"),
         Column("rho", _("Target rho"), "rate"),
         Column("observed", _("Observed"), "rate"),
-        Column("steps", _("Steps"), "count"),
+        Column("shown", _("Groups with it"), "count"),
+        Column("groups", _("Groups"), "count"),
         Column("intervention_id", _("Intervention"), "mono"),
         Column("coefficient", _("Coefficient"), "effect"),
         Column("low", _("From"), "effect"),
@@ -122,7 +139,8 @@ def life_table(rows: Sequence[Season]) -> Table:
                     "round": season.round,
                     "rho": season.rho,
                     "observed": season.observed,
-                    "steps": season.steps,
+                    "shown": season.shown,
+                    "groups": season.groups,
                     "intervention_id": item.intervention_id if item else None,
                     "coefficient": item.coefficient if item else None,
                     "low": item.low if item else None,
