@@ -8,13 +8,16 @@ from typing import Any, Literal
 
 from intraskill_web.core import formats
 
-Kind = Literal["text", "mono", "count", "rate", "effect", "seconds", "number", "status", "arms"]
+Kind = Literal[
+    "text", "mono", "count", "rate", "effect", "seconds", "number", "p", "status", "arms"
+]
 SHOW: Mapping[Kind, Callable[[Any], str]] = {
     "count": lambda value: formats.count(int(value)),
     "rate": lambda value: formats.rate(float(value)),
     "effect": lambda value: formats.effect(float(value)),
     "seconds": lambda value: formats.duration(float(value)),
     "number": lambda value: f"{value:.6g}",
+    "p": lambda value: f"{value:.3f}" if value >= 0.001 else "< 0.001",
 }
 
 

@@ -18,12 +18,15 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Column, Table
 from intraskill_web.episodes.models import Episode
+from intraskill_web.experiments.checkpoints import score_episodes
 from intraskill_web.experiments.gaps import COMPARISONS
 from intraskill_web.experiments.models import CheckpointScore, Experiment
 from trainer.compare.outcomes import Arm
 from trainer.compare.report import compare
 from trainer.errors import InputError
 from trainer.files import read_json, write_json
+
+COUNTED = ("n", "reward", "success")  # figures of exactly the episodes of an arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,26 @@ class FinalTest:
     arms: Table
     differences: Table
     comparisons: Sequence[dict[str, Any]]
+
+    @property
+    def heads(self) -> list[tuple[str, str]]:
+        """Step and arm of each column of ``lines``."""
+        step, arm = self.arms.columns[:2]
+        return [(step.show(row["step"]), arm.show(row["arm"])) for row in self.arms.rows]
+
+    @property
+    def lines(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """The arms side by side: a figure a line, with what opens its episodes."""
+        return [
+            (
+                column.label,
+                [
+                    (column.show(row.get(column.key)), row["_href"] if opens else "")
+                    for row in self.arms.rows
+                ],
+            )
+            for column, opens in ((c, c.key in COUNTED) for c in self.arms.columns[2:])
+        ]
 
     def data(self) -> dict[str, Any]:
         """The JSON twin, with the whole documents of the comparisons."""
@@ -114,6 +137,7 @@ def _arms(experiment: Experiment, scores: Sequence[CheckpointScore]) -> Table:
     for score in scores:
         summary = _summary(experiment.folder / score.path)
         row: dict[str, Any] = {"step": score.step, "arm": score.arm, "n": score.n}
+        row["_href"] = score_episodes(experiment.name, score.round.number, score)
         for key, path in ARM_COLUMNS:
             row[key] = _at(summary, path)
         row |= {"reward": score.reward, "success": score.success}
@@ -164,7 +188,7 @@ def _differences(documents: Sequence[dict[str, Any]]) -> Table:
         Column("high", _("To"), "effect"),
         Column("gained", _("Fail → success"), "count"),
         Column("lost", _("Success → fail"), "count"),
-        Column("mcnemar", _("McNemar p"), "number"),
+        Column("mcnemar", _("McNemar p"), "p"),
         Column("detectable", _("Smallest detectable"), "rate"),
     ]
     rows = []
