@@ -15,7 +15,13 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from intraskill_web.core.tables import Table
-from intraskill_web.episodes.counting import FACET_LIMIT, Counted, counted, counted_rows
+from intraskill_web.episodes.counting import (
+    COUNT_LIMIT,
+    FACET_LIMIT,
+    Counted,
+    counted,
+    counted_rows,
+)
 from intraskill_web.episodes.facets import as_parameter, fields, found_facets
 from intraskill_web.episodes.filters import Chip, EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
@@ -161,19 +167,21 @@ def counts_context(filter_: EpisodeFilter, counting: Counted | None) -> dict[str
     }
 
 
-def costliest(filter_: EpisodeFilter, chips: list[Chip]) -> tuple[Chip, int] | None:
-    """The filter whose removal brings back most episodes, when nothing matches."""
+def costliest(filter_: EpisodeFilter, chips: list[Chip]) -> tuple[Chip, Counted] | None:
+    """The filter whose removal brings back most episodes, when nothing matches; how many."""
     best: tuple[Chip, int] | None = None
     for chip in chips[:4]:
         rows = filter_.apply(Episode.objects.all(), leave_out=chip.key).order_by()
         try:
             with limited(COSTLY_SECONDS):
-                n = rows[:10_001].count()
+                n = rows[: COUNT_LIMIT + 1].count()
         except TooSlow:
             continue
         if n and (best is None or n > best[1]):
             best = (chip, n)
-    return best
+    if best is None:
+        return None
+    return best[0], Counted(min(best[1], COUNT_LIMIT), best[1] > COUNT_LIMIT, {})
 
 
 def _sort(order: Order | str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from intraskill_web.episodes import list_page
 from intraskill_web.episodes.list_data import LIST_FIELDS
 from intraskill_web.episodes.listing import PAGE
 from intraskill_web.episodes.models import Episode
@@ -147,6 +148,14 @@ def test_an_empty_result_names_the_filter_that_costs_most(
     text = viewer_client.get("/episodes/?purpose=train&step=3&task=999999").content.decode()
     assert "No episode matches" in text
     assert "Without “task 999999” there would be" in text
+
+
+def test_a_count_that_stops_at_its_limit_says_more_than(
+    made: Made, viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_page, "COUNT_LIMIT", 2)
+    text = viewer_client.get("/episodes/?purpose=train&task=999999").content.decode()
+    assert "Without “task 999999” there would be more than 2." in text
 
 
 def test_neighbours_follow_the_list_one_came_from(made: Made, viewer_client: Client) -> None:
