@@ -73,5 +73,10 @@ def _identity(gate: GateRun) -> Check:
         return Check("identity", label, formats.UNKNOWN, None)
     if bare is None:
         return Check("identity", label, formats.UNKNOWN, None)
-    detail = _("%(a)s and %(b)s, split %(split)s") % {"a": bare, "b": masked, "split": split}
+    text = (
+        _("both %(a)s, split %(split)s")
+        if bare == masked
+        else _("%(a)s and %(b)s, split %(split)s")
+    )
+    detail = text % {"a": bare, "b": masked, "split": split}
     return Check("identity", label, detail, bare == masked and split == "val")
