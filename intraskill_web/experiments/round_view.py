@@ -37,8 +37,8 @@ from intraskill_web.monitoring.panels.frontier import frontier
 from intraskill_web.monitoring.panels.health import health
 from intraskill_web.monitoring.panels.inclusion import inclusion
 from intraskill_web.monitoring.panels.outcome import BareScore, outcome
+from intraskill_web.monitoring.signals.facts import Facts
 from intraskill_web.monitoring.signals.inbox import events_of
-from intraskill_web.monitoring.signals.rules import Facts
 from intraskill_web.monitoring.signals.strip import Signal, round_signals
 from jobs.transitions import ACTIVE
 

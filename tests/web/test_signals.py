@@ -19,14 +19,10 @@ from intraskill_web.monitoring.panels.base import RoundData
 from intraskill_web.monitoring.rollouts import Rollouts
 from intraskill_web.monitoring.series import PREFIX, Series
 from intraskill_web.monitoring.signals.evaluate import evaluate, evaluate_all, watched_rounds
-from intraskill_web.monitoring.signals.rules import (
-    Facts,
-    Finding,
-    findings,
-    lasting,
-    rises,
-)
+from intraskill_web.monitoring.signals.facts import Facts, Finding
+from intraskill_web.monitoring.signals.rules import findings
 from intraskill_web.monitoring.signals.strip import round_signals
+from intraskill_web.monitoring.signals.training import lasting, rises
 from intraskill_web.monitoring.signals.words import WORDS, Place, words
 from tests.web.factories import Made
 

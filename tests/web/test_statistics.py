@@ -10,7 +10,7 @@ from scipy.stats import binom
 from intraskill_web.monitoring.buckets import reduce
 from intraskill_web.monitoring.inclusion import SKILL_FREE, StepCount, inclusion_rows
 from intraskill_web.monitoring.series import Series
-from intraskill_web.monitoring.signals.rules import lasting
+from intraskill_web.monitoring.signals.training import lasting
 from intraskill_web.monitoring.statistics import (
     binomial_band,
     binomial_quantile,

@@ -26,7 +26,9 @@ from intraskill_web.experiments.round_page import (
 from intraskill_web.monitoring.inclusion import inclusion_rows
 from intraskill_web.monitoring.models import SignalEvent
 from intraskill_web.monitoring.notify.outbox import queue_messages
-from intraskill_web.monitoring.signals.rules import TRAINING, Facts, Finding, findings
+from intraskill_web.monitoring.signals import training
+from intraskill_web.monitoring.signals.facts import Facts, Finding
+from intraskill_web.monitoring.signals.rules import findings
 from jobs.transitions import RoundState, State
 
 logger = logging.getLogger(__name__)
@@ -89,7 +91,7 @@ def evaluate(round_: Round) -> list[SignalEvent]:
     ever = {(e.kind, e.subject) for e in known}
     opened = []
     for key, item in found.items():
-        over = trained and item.kind in TRAINING
+        over = trained and item.kind in training.KINDS
         if item.kind in RENEWED and key in standing and standing[key].facts != item.facts:
             SignalEvent.objects.filter(pk=standing[key].pk).update(facts=dict(item.facts))
         if key in standing or (over and key in ever):
@@ -100,7 +102,7 @@ def evaluate(round_: Round) -> list[SignalEvent]:
     ended = [
         event.pk
         for key, event in standing.items()
-        if key not in found or (trained and event.kind in TRAINING)
+        if key not in found or (trained and event.kind in training.KINDS)
     ]
     SignalEvent.objects.filter(pk__in=ended, closed_at=None).update(closed_at=timezone.now())
     return opened

@@ -10,14 +10,9 @@ from django.utils.translation import gettext as _
 
 from intraskill_web.core import formats
 from intraskill_web.monitoring.models import SignalEvent
-from intraskill_web.monitoring.signals.rules import (
-    RECENT,
-    WINDOWS,
-    Facts,
-    Finding,
-    findings,
-    usual_step,
-)
+from intraskill_web.monitoring.signals.facts import Facts, Finding
+from intraskill_web.monitoring.signals.rules import findings
+from intraskill_web.monitoring.signals.training import RECENT, WINDOWS, usual_step
 from intraskill_web.monitoring.signals.words import Place, words
 from jobs.transitions import State
 
