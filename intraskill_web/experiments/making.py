@@ -15,7 +15,8 @@ from intraskill_web.configs.uses import record_uses
 from intraskill_web.core import audit
 from intraskill_web.experiments.models import Experiment
 from trainer.canonical import fingerprint
-from trainer.engines.slime.experiment import frozen_files, settled, start_checkpoint
+from trainer.engines.slime.experiment import frozen_files, settled
+from trainer.engines.slime.exports import start_checkpoint
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
 from trainer.files import write_json, write_text

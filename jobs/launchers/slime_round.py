@@ -24,7 +24,7 @@ from jobs.launchers.ray_run import EXIT_LOST, RayJob, RayRun
 from trainer.canonical import fingerprint
 from trainer.config_files import read_yaml
 from trainer.engines.slime.checkpoints import round_is_trained
-from trainer.engines.slime.experiment import round_checkpoint
+from trainer.engines.slime.exports import round_checkpoint
 from trainer.engines.slime.plan import LaunchPlan
 from trainer.engines.slime.variables import load_slime_config, variables
 from trainer.errors import IncompleteError, InputError

@@ -12,7 +12,7 @@ from jobs.layout import Command, Part, RoundPlan
 from jobs.mirror import evaluations
 from trainer.config import EvaluateConfig, PolicyConfig, SkillsConfig, TaskConfig
 from trainer.engines.endpoint.settings import EndpointSettings
-from trainer.engines.slime.experiment import EXPORT
+from trainer.engines.slime.exports import EXPORT
 from trainer.engines.slime.serving import ServingSettings
 
 Arm = Literal["bare", "full"]

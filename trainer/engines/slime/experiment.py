@@ -1,4 +1,4 @@
-"""From an experiment's settings to the launch of one of its rounds, and to the checkpoint after it.
+"""From an experiment's settings to the launch of one of its rounds.
 
 An experiment freezes its launch file and hooks; its own settings say the steps, groups, optimiser
 and sampling of a round. A round keeps Megatron's state and its exports in its training folder and
@@ -8,30 +8,20 @@ counts steps over the whole experiment (training.md §6.4).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from trainer.config_files import load_config, parse_config, read_yaml
-from trainer.engines.slime.checkpoints import (
-    MARK,
-    export_folder,
-    first_step,
-    latest_iteration,
-    mark_export,
-    verify_saved,
-)
+from trainer.engines.slime.checkpoints import first_step, latest_iteration
 from trainer.engines.slime.config import SlimeConfig
+from trainer.engines.slime.exports import export_of, first_step_of
 from trainer.engines.slime.serving import SlimeSettings
 from trainer.engines.slime.settings import PREFIX, HookSettings, read_hook_settings
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
-from trainer.files import read_json, write_json
 
-EXPORT = "export"  # in a checkpoint's folder: a link to the exported weights, or links to each
-RECORD = "checkpoint.json"
 # what only the embedded engine reads; slime's counterparts stand in the launch file
 NOT_ON_SLIME = (
     *("threads", "train.rollout.batch_size", "train.optimiser.std_normalisation"),
@@ -155,7 +145,7 @@ def round_launch(
     train, groups = config.train, config.train.rollout
     save = out / STATE
     begins = base.checkpoints.load if before is None else before / STATE
-    first = first_step(base) if before is None else read_json(_record_of(before))["first_step"]
+    first = first_step(base) if before is None else first_step_of(before)
     changed = {
         "round_id": f"round-{number:03d}",
         "paths": {"custom_config": hooks},
@@ -229,77 +219,11 @@ def from_folder(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     another experiment can begin from them."""
     start, weights = config.start, folder / "start" / "checkpoint"
     if config.slime is not None:
-        weights = Path(read_json(weights / RECORD)["export"])
+        weights = export_of(weights)
         slime = config.slime.model_copy(update={"launch": folder / LAUNCH})
         config = config.model_copy(update={"slime": slime})
     paths = {"skillbank": folder / "start" / "skillbank.json", "checkpoint": weights}
     return config.model_copy(update={"start": start.model_copy(update=paths)})
-
-
-def start_checkpoint(folder: Path, model: Path) -> None:
-    """Make ``folder`` the checkpoint of a Hugging Face folder, which stays where it is: its files
-    are linked one by one, because what a server marks them with may not be written there.
-
-    Raises InputError when the folder holds no weights.
-    """
-    require_weights(model)
-    links = folder / EXPORT
-    links.mkdir(parents=True)
-    for file in model.resolve().iterdir():
-        if file.name != MARK:
-            (links / file.name).symlink_to(file)
-    _record(folder, str(model.resolve()), {"checkpoint_id": model.name, "step": 0})
-
-
-def require_weights(model: Path) -> None:
-    """Raise InputError unless a folder holds a Hugging Face checkpoint."""
-    weights = any(file.is_file() for file in model.glob("*.safetensors"))
-    if not (model / "config.json").is_file() or not weights:
-        raise InputError(
-            "no Hugging Face checkpoint: config.json or *.safetensors is missing",
-            file=model,
-            field="start.checkpoint",
-            remedy="Name the folder of the start model, as hf_checkpoint of the launch file does",
-        )
-
-
-def round_checkpoint(folder: Path, launch: SlimeConfig) -> dict[str, Any]:
-    """Make ``folder`` the checkpoint that a finished round saved; returns its record.
-
-    Raises IncompleteError when the round's last step or its export is missing.
-    """
-    saved = verify_saved(launch, launch.loop.resume_round)
-    export = export_folder(launch, saved)
-    weights = mark_export(export)
-    first = first_step(launch)
-    facts = {
-        "checkpoint_id": f"export-{weights[:12]}",
-        "weights_sha256": weights,
-        "step": saved + 1 - first,
-        "rollout_id": saved,
-        "first_step": first,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / EXPORT
-    link.unlink(missing_ok=True)
-    link.symlink_to(_seen_from(folder, export), target_is_directory=True)
-    return _record(folder, str(link.readlink()), facts)
-
-
-def _record(folder: Path, where: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    record = {"format": "slime-export-v1", "engine": "slime", "export": where, **facts}
-    write_json(folder / RECORD, record)
-    return record
-
-
-def _record_of(out: Path) -> Path:
-    return out / "checkpoint" / RECORD
-
-
-def _seen_from(folder: Path, export: Path) -> Path:
-    """An export of the round by a relative way, so that a run folder can move."""
-    inside = export.resolve().is_relative_to(folder.resolve().parent)
-    return Path(os.path.relpath(export, folder)) if inside else export.resolve()
 
 
 def _laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

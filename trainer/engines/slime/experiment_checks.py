@@ -10,7 +10,7 @@ from pathlib import Path
 from trainer.config_files import load_config
 from trainer.engines.slime.checks import Check
 from trainer.engines.slime.config import SlimeConfig
-from trainer.engines.slime.experiment import EXPORT, require_weights
+from trainer.engines.slime.exports import EXPORT, require_weights
 from trainer.engines.slime.refusals import launch_checks
 from trainer.engines.slime.serving import SlimeSettings
 from trainer.engines.slime.variables import variables
