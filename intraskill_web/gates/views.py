@@ -126,9 +126,10 @@ def gate_detail(request: HttpRequest, name: str, number: int) -> HttpResponse:
             **(below.data() if complete else {}),
         }
 
+    wanted = choice(request.GET, "panel", ("evidence", "components"))
     chosen = table if complete else None
-    if complete and request.GET.get("panel") in ("evidence", "components"):
-        chosen = below.table if request.GET["panel"] == "evidence" else below.parts
+    if complete and wanted:
+        chosen = below.table if wanted == "evidence" else below.parts
     return page(request, "gates/detail.html", context, data, table=chosen)
 
 

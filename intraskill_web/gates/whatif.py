@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from intraskill_web.core.parameters import ParameterError, number, whole
+from intraskill_web.core.parameters import ParameterError, choice, number, whole
 from intraskill_web.gates.evidence import Evidence
 from intraskill_web.gates.models import KEPT, Contribution, GateRun
 from trainer.config import GateProfile
@@ -52,16 +53,17 @@ class Answer:
 
 
 def ask(query: Mapping[str, str], gate: GateRun, evidence: Evidence | None) -> Question:
-    """The question in a query string; what it leaves out is as recorded."""
-    recorded: GateProfile = "standard" if gate.profile == "standard" else "published"
-    wanted = query.get("as", "") or recorded
+    """The question in a query string; what it leaves out is as recorded. Raises ParameterError
+    for a rule that there is not."""
+    recorded = "standard" if gate.profile == "standard" else "published"
+    rule = choice(query, "as", get_args(GateProfile), recorded)
+    profile: GateProfile = "standard" if rule == "standard" else "published"
     budgeted = gate.summary.get("active_skill_budget") or DEFAULT_BUDGET
-    margin = StandardSettings().retire_margin if wanted == "standard" else 0.0
+    margin = StandardSettings().retire_margin if profile == "standard" else 0.0
     try:
         budget, threshold = whole(query, "budget", budgeted), number(query, "threshold", margin)
     except ParameterError:
         budget, threshold = -1, math.nan
-    profile: GateProfile = "standard" if wanted == "standard" else "published"
     if not (1 <= budget <= 1000 and -1.0 <= threshold <= 1.0):
         error = _("Budget is a whole number from 1, threshold a reward between −1 and 1.")
         return Question(profile, max(1, min(budget, 1000)), 0.0, error)

@@ -132,6 +132,8 @@ def test_an_accept_header_asks_for_the_twin_of_a_page(
         ("experiments/demo/series/?metric=success_rate&px=inf", "px: inf is not a number"),
         ("experiments/demo/internalisation/?panel=zz", "panel: zz is not one of checkpoints"),
         ("experiments/demo/rounds/0/masks/?panel=zz", "panel: zz is not one of windows"),
+        ("experiments/demo/rounds/0/gate/?panel=zz", "panel: zz is not one of evidence"),
+        ("experiments/demo/rounds/0/gate/?as=zz", "as: zz is not one of published, standard"),
         ("experiments/demo/rounds/0/gate/?slots=x", "slots: x is not a whole number"),
         ("experiments/demo/rounds/0/gate/?slots=65", "slots: 65 is not between 1 and 64"),
         ("experiments/demo/rounds/0/gate/?tasks=-3", "tasks: -3 is not a whole number"),
