@@ -127,6 +127,7 @@ def build(
         "survival": matrix,
         "versions": versions if whole else versions[-MOST_ROWS:],
         "settings": settings_of(experiment.config),
+        "may_operate": operate,
     }
     return ExperimentView(experiment, context, tables, lines, made, active is not None, left)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from intraskill_web.experiments import queue_views, rework_views, sweep_views, views
+from intraskill_web.experiments import new_views, queue_views, rework_views, sweep_views, views
 from intraskill_web.monitoring.attempts import views as attempt_views
 
 app_name = "experiments"
@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("experiments/<slug:name>/", views.experiment_detail, name="detail"),
     path("experiments/<slug:name>/actions/<slug:action>/", views.act, name="act"),
     path("experiments/<slug:name>/rounds/<int:number>/", views.round_detail, name="round"),
+    path("new/", new_views.new_experiment, name="new"),
     path("sweeps/", sweep_views.sweep_list, name="sweeps"),
     path("sweeps/<slug:name>/", sweep_views.sweep_detail, name="sweep"),
     path("sweeps/<slug:name>/withdraw/", sweep_views.withdraw_sweep, name="withdraw"),

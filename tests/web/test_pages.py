@@ -32,6 +32,7 @@ BUDGET = 12
 OPEN = {"/login/"}  # to everybody
 NO_DATA = {*OPEN, "/password/", "/experiments/demo/rounds/0/stages/train/skip/"}  # forms only
 OPERATORS = [  # a viewer may not open
+    "/new/",
     "/experiments/demo/next/",
     "/experiments/demo/rounds/0/stages/train/retry/",
     "/experiments/demo/rounds/0/stages/train/skip/",
