@@ -7,6 +7,7 @@ planner would take the whole range and sort it; where that meets too little, it 
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -55,6 +56,24 @@ def take(
     return list(order.rows(filter_.apply(rows), key, back=back)[:wanted])
 
 
+def count(filter_: EpisodeFilter, most: int, *, seconds: float) -> int:
+    """How many match, of the text those that may: ``most`` + 1 where there are more.
+
+    Where PostgreSQL would look at every bit of the index first, its ids are counted from the newest
+    on, until there are more than ``most``. Raises TooSlow after so many ``seconds``.
+    """
+    end = time.monotonic() + seconds
+    rows, terms = Episode.objects.order_by(), filter_.terms()
+    if connection.vendor != "postgresql" or not terms:
+        return filter_.apply(rows)[: most + 1].count()
+    rows, found, n = filter_.apply(rows, terms=False), postings.ids(terms, None, back=False), 0
+    while n <= most and (some := list(islice(found, most + 1))):
+        n += rows.filter(pk__any_of=some).count()
+        if time.monotonic() > end:
+            raise TooSlow
+    return min(n, most + 1)
+
+
 def _newest(terms: Terms, key: Key | None, wanted: int, *, back: bool) -> list[Listed]:
     found = _prepared(bool(terms), key is not None, wanted, back)
     values = found.rows(terms=expression(terms), pk=key.pk if key else 0)
@@ -81,7 +100,7 @@ def _by_ids(
         some = list(islice(found, min(size, MOST_IDS)))
         if not some:
             break
-        chosen = order.rows(rows.filter(pk__in=some), None, back=back)
+        chosen = order.rows(rows.filter(pk__any_of=some), None, back=back)
         taken += chosen[: wanted - len(taken)]
         size *= 4
     return taken

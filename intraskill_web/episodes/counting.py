@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from intraskill_web.episodes.candidates import take
+from intraskill_web.episodes import candidates
 from intraskill_web.episodes.filters import EpisodeFilter
 from intraskill_web.episodes.limits import TooSlow, limited
 from intraskill_web.episodes.listed import Listed
@@ -66,10 +66,10 @@ def counted(filter_: EpisodeFilter) -> Counted:
     columns = Episode.objects.values_list(*FACETS.values())
     try:
         with limited(COUNT_SECONDS):
-            values = take(filter_, columns, Order(), wanted=FACET_LIMIT)
+            values = candidates.take(filter_, columns, Order(), wanted=FACET_LIMIT)
             count = len(values)
             if count == FACET_LIMIT:
-                count = filter_.apply(Episode.objects.all()).order_by()[: COUNT_LIMIT + 1].count()
+                count = candidates.count(filter_, COUNT_LIMIT, seconds=COUNT_SECONDS)
             if words and certain:  # bodies beyond the index are counted for every word
                 certain = not filter_.beyond_index(Episode.objects.all()).order_by()[:1].exists()
     except TooSlow:

@@ -133,6 +133,18 @@ class HasPostings(AnyLookup):
         )
 
 
+@BigAutoField.register_lookup
+class AnyOf(AnyLookup):
+    """``pk__any_of=[…]``: one parameter, where ``in`` has one an id, which costs as much again."""
+
+    lookup_name = "any_of"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        left, parameters = self.process_lhs(compiler, connection)
+        return f"{left} = ANY(%s)", (*parameters, self.rhs)
+
+
 def _newest() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT max(id) FROM episodes_episode")

@@ -15,7 +15,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intraskill_web.episodes import bodies, grams, postings
+from intraskill_web.episodes import bodies, candidates, grams, postings
 from intraskill_web.episodes import search as search_module
 from intraskill_web.episodes.content import sayings
 from intraskill_web.episodes.counting import counted
@@ -402,6 +402,37 @@ def test_a_range_finds_the_same_whether_it_is_walked_or_sorted(
         assert [row["reward"] for row in rows] == [
             reward for reward in (1.0, 0.95, 0.8, 0.5, 0.3, 0.1) if low <= reward <= high
         ]
+
+
+def test_what_matches_is_counted_exactly_up_to_the_limit(said: list[Episode]) -> None:
+    shop = EpisodeFilter({"q": "buy"})  # the task of all six
+    gone = said[2].pk
+    Episode.objects.filter(pk=gone).delete()  # its terms may stay in the index
+    Episode.objects.filter(pk=said[0].pk).update(purpose="test")
+    assert [candidates.count(shop, most, seconds=9) for most in (3, 4, 5, 6)] == [4, 5, 5, 5]
+    bare = EpisodeFilter({"q": "buy", "purpose": "bare"})
+    assert candidates.count(bare, 9, seconds=9) == 4
+    assert candidates.count(EpisodeFilter({"purpose": "test"}), 9, seconds=9) == 1
+    assert candidates.count(EpisodeFilter({"q": "水杯", "purpose": "test"}), 9, seconds=9) == 0
+
+
+def test_counting_frequent_words_reads_the_newest_of_the_index_only(
+    said: list[Episode], monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("FTS5 reads as far as it is asked to")
+    monkeypatch.setattr(postings, "FIRST_WINDOW", 1)
+    far = (said[-1].pk // postings.IDS + 9) * postings.IDS  # three are in a segment far from others
+    for n, episode in enumerate(said[:3]):
+        Episode.objects.filter(pk=episode.pk).update(id=far + n)
+    with connection.cursor() as cursor:
+        postings.write(cursor, far, {"buy": 0b111})
+    words = EpisodeFilter({"q": "buy"})
+    with django_assert_num_queries(3):  # the newest id, one window, its rows
+        assert candidates.count(words, 2, seconds=9) == 3
+    assert candidates.count(words, 9, seconds=9) == 6
+    with pytest.raises(TooSlow):
+        candidates.count(words, 2, seconds=-1)
 
 
 @pytest.mark.parametrize("back", [False, True])
