@@ -11,6 +11,7 @@ from django.conf import settings
 
 from intraskill_web.experiments.models import Attempt
 from jobs import environment, launchers
+from jobs.launchers.ray_left import state_file
 from jobs.layout import Command, RoundPlan
 from trainer.canonical import fingerprint, sha256_file
 
@@ -38,7 +39,7 @@ def invocation(attempt: Attempt, plan: RoundPlan, command: Command) -> Invocatio
         plain,
         stage="" if command.program else stage.kind,
         name=f"{stage.round.experiment.name}-{plan.round_id}",
-        state=plan.folder / f"ray-job-{command.key}.json",
+        state=state_file(plan.folder, command.key),
         cwd=settings.BASE_DIR,
         environ=env,
     )

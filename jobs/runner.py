@@ -30,6 +30,7 @@ from jobs.plans import plan_of
 from jobs.superseded import set_aside
 from jobs.transitions import TERMINAL, State
 from jobs.watch import Superseded, Watch, adopt
+from trainer.errors import InputError
 from trainer.files import write_json
 
 UNKNOWN_SIGNAL = "unknown"
@@ -117,7 +118,11 @@ class _Run:
         fence.end_former(self.stage)
         if self.stage.round.config:
             write_json(self.plan.own_config, self.stage.round.config)
-        set_aside(self.stage, self.plan)
+        try:
+            set_aside(self.stage, self.plan)
+        except InputError as error:
+            self._move(State.FAILED, error=str(error), message=str(error))
+            return False
         self.spec.prepare(self.plan)
         absent = missing(self.spec.needs(self.plan))
         if absent:

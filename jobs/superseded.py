@@ -8,17 +8,23 @@ rename, the mark comes last: whoever is killed in between goes on from there.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from intraskill_web.episodes.models import Episode, IngestedFile
 from intraskill_web.episodes.publish import forget
-from intraskill_web.experiments.models import Document, Stage
+from intraskill_web.experiments.models import Attempt, Document, Stage
 from intraskill_web.experiments.rework import superseded_by
 from intraskill_web.monitoring.models import MetricPoint, UpdatePoint
+from jobs import environment
+from jobs.launchers.ray_left import left_job, state_file
 from jobs.layout import RoundPlan
+from trainer.errors import InputError
 from trainer.files import write_text
 
 MADE: dict[str, tuple[str, ...]] = {
@@ -30,22 +36,49 @@ MADE: dict[str, tuple[str, ...]] = {
     "select": ("test",),
 }
 MARK = "set-aside"
+END_JOB = ("-m", "jobs.launchers.ray_job", "end")
 
 
 def set_aside(stage: Stage, plan: RoundPlan) -> None:
-    """Once for the latest attempt that changed what the stage reads; else nothing happens."""
+    """Once for the latest attempt that changed what the stage reads; else nothing happens.
+
+    Raises InputError when a job of a former attempt that may still write there cannot be ended.
+    """
     attempt = superseded_by(stage)
     if attempt is None:
         return
     target = plan.folder / "superseded" / f"{stage.kind}-before-attempt-{attempt.number}"
     if (target / MARK).exists():
         return
+    _end_left_job(state_file(plan.folder, stage.kind), stage.attempts.latest("number"))
     target.mkdir(parents=True, exist_ok=True)
     for name in MADE[stage.kind]:
         if (plan.folder / name).exists():
             (plan.folder / name).rename(target / name)
         _forget(stage, plan, plan.folder / name)
     write_text(target / MARK, "")
+
+
+def _end_left_job(state: Path, attempt: Attempt) -> None:
+    """A job that a killed launcher left would go on to write where nothing lies any more.
+
+    Whoever asked for the attempt was told its name (``rework.retry_with_changes``).
+    """
+    if left_job(state) is None:
+        return
+    with attempt.log_file.open("ab") as log:
+        ended = subprocess.run(
+            [sys.executable, *END_JOB, "--state", str(state)],
+            cwd=settings.BASE_DIR, env=environment.for_trainer(), stdin=subprocess.DEVNULL,
+            stdout=log, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
+        raise InputError(
+            f"the Ray job of an attempt before could not be ended: {said[-1]}",
+            file=state,
+            remedy="Try again, or delete this file once the job is gone for ever",
+        )
 
 
 def _forget(stage: Stage, plan: RoundPlan, path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from intraskill_web.core import audit
 from intraskill_web.experiments import services
@@ -25,6 +26,7 @@ from intraskill_web.experiments.models import Attempt, Experiment, Round, Stage
 from intraskill_web.experiments.moves import new_attempt
 from intraskill_web.monitoring.preflight.inputs import next_round, settings_of
 from intraskill_web.monitoring.preflight.run import require_ready
+from jobs.launchers.ray_left import LeftJob, left_job, state_file
 from jobs.transitions import DONE, RESUMABLE
 from trainer.errors import InputError
 
@@ -40,12 +42,17 @@ NEEDED = {
 
 
 def retry_with_changes(
-    stage: Stage, values: dict[str, Any], *, actor: AbstractBaseUser | None = None
+    stage: Stage,
+    values: dict[str, Any],
+    *,
+    stop_job: str = "",
+    actor: AbstractBaseUser | None = None,
 ) -> Attempt:
     """A new attempt at a stage that ended without success, with ``values`` over its settings.
 
     What its former attempts made is set aside when the stage reads a changed value. The changes
-    stand in the attempt and hold for the rest of the round and for the rounds after it.
+    stand in the attempt and hold for the rest of the round and for the rounds after it. A Ray job
+    that a former attempt left is ended before that, and is confirmed by its name: ``stop_job``.
     """
     try:
         with transaction.atomic():
@@ -58,11 +65,30 @@ def retry_with_changes(
                     remedy="Change the next round instead",
                 )
             changes = _apply(stage.round, values, stage=stage.kind)
+            left = job_in_the_way(stage, changes)
+            if left is not None and left.name != stop_job:
+                raise InputError(
+                    _("job %(job)s of an attempt before may still run") % {"job": left.name},
+                    field="stop_job",
+                    value=stop_job,
+                    remedy=_("Confirm that it is stopped first, by its name"),
+                )
             attempt = _begin(stage, changes=changes)
-            _note("stage.retry", actor, attempt, changes=changes)
+            facts = {} if left is None else {"stop_job": left.name}
+            _note("stage.retry", actor, attempt, changes=changes, **facts)
     except IntegrityError as error:
         raise InputError("this stage was tried again a moment ago", field="stage") from error
     return attempt
+
+
+def job_in_the_way(stage: Stage, changes: Changes) -> LeftJob | None:
+    """The Ray job that a former attempt left and that would write among what these changes make.
+
+    Without changes that the stage reads, the next attempt goes on with that job.
+    """
+    if not affects(changes, stage.round.settings, stage.kind):
+        return None
+    return left_job(state_file(stage.round.folder, stage.kind))
 
 
 def why_not_skipped(stage: Stage) -> str:

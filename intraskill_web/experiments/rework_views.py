@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import messages
@@ -80,13 +81,18 @@ def retry_stage(request: HttpRequest, name: str, number: int, kind: str) -> Http
     }
 
     def start(values: dict[str, Any]) -> str:
-        rework.retry_with_changes(stage, values, actor=_actor(request))
+        confirmed = request.POST.get("stop_job", "")
+        rework.retry_with_changes(stage, values, stop_job=confirmed, actor=_actor(request))
         return reverse("experiments:round", args=[name, number])
 
     def change(values: dict[str, Any]) -> dict[str, list[Any]]:
         return rework.change_of_rest(stage, values)
 
     made = draft(stage.round.settings, request.POST, change)
+    try:
+        context["left_job"] = rework.job_in_the_way(stage, made.changes)
+    except InputError as error:  # a damaged record of the job
+        made.error = str(error)
     return _edit(request, stage.round.experiment, made, start, context)
 
 
@@ -151,7 +157,8 @@ def _edit(
             messages.success(request, _("Started"))
             return redirect(address)
     elif asks_json(request):
-        return json_response(made.data())
+        left = context.get("left_job")
+        return json_response(made.data() | ({"left_job": asdict(left)} if left else {}))
     context |= {"section": "experiments", "draft": made, "asked": request.method == "POST"}
     status = 409 if made.error and request.method == "POST" else 200
     return render(request, "experiments/rework.html", context, status=status)

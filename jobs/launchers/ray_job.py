@@ -2,7 +2,8 @@
 
 ``run`` follows a job as if it were a local process (see ``ray_run``); ``slime`` does the same with
 the plan of a launch file. ``submit``, ``status``, ``logs`` and ``stop`` talk to a running cluster
-and return at once. Results are one JSON object on stdout. Exit codes: 0 done, 1 the job failed, 2
+and return at once; ``end`` waits until the job that a killed launcher left has ended.
+Results are one JSON object on stdout. Exit codes: 0 done, 1 the job failed, 2
 bad input or a refused launch; ``run`` and ``slime`` end as the job did.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 
 from jobs.launchers.ray_head import local_head
 from jobs.launchers.ray_jobs import JobServerGone, RayJobs
+from jobs.launchers.ray_left import StillRuns, end_left
 from jobs.launchers.ray_run import RayJob, RayRun
 from trainer.engines.slime.checkpoints import mark_first_step
 from trainer.engines.slime.checks import failures
@@ -35,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return int(args.func(args))
-    except (InputError, JobServerGone) as error:
+    except (InputError, JobServerGone, StillRuns) as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_BAD_INPUT
 
@@ -62,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     submit = commands.add_parser("submit", help="hand a launch file's job to a running cluster")
     submit.add_argument("config", type=Path)
     submit.set_defaults(func=_submit)
+
+    end = commands.add_parser("end", help="end the job that a killed launcher left, if it runs")
+    end.add_argument("--state", type=Path, required=True, help="file that remembers the job")
+    end.set_defaults(func=_end)
 
     for name, action in (("status", _status), ("logs", _logs), ("stop", _stop)):
         command = commands.add_parser(name)
@@ -135,6 +141,11 @@ def _stop(args: argparse.Namespace) -> int:
     return _print(
         {"submission_id": args.submission_id, "state": jobs.status(args.submission_id).state}
     )
+
+
+def _end(args: argparse.Namespace) -> int:
+    end_left(args.state, lambda text: sys.stdout.write(f"[ray] {text}\n"))
+    return 0
 
 
 def ready_plan(path: Path, environ: Mapping[str, str]) -> LaunchPlan:

@@ -19,6 +19,7 @@ T = TypeVar("T")
 _REFUSED = re.compile(r"status code (4(?!04|08|29)\d\d)")
 JobState = Literal["pending", "running", "succeeded", "failed", "stopped", "unknown"]
 ENDED: frozenset[JobState] = frozenset({"succeeded", "failed", "stopped"})
+RUNS: frozenset[JobState] = frozenset({"pending", "running"})
 PATIENCE_S = 60.0
 #: a cluster that was just started answers before it can run jobs
 SUBMIT_PATIENCE_S = 300.0

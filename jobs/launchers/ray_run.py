@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from jobs.launchers.ray_head import HeadFailed, RayHead, start_head
-from jobs.launchers.ray_jobs import JobServerGone, JobStatus, RayJobs
+from jobs.launchers.ray_jobs import RUNS, JobServerGone, JobStatus, RayJobs
 from trainer.canonical import fingerprint, safe_name
 from trainer.files import read_json, write_json
 
@@ -156,9 +156,9 @@ class RayRun:
             self._say(f"{known['address']} is gone, and job {submission_id} with it")
             return None
         same = known.get("command_sha256") == self._command()
-        if here and same and state in ("pending", "running", "succeeded"):
+        if here and same and state in RUNS | {"succeeded"}:
             return str(submission_id)
-        if state in ("pending", "running"):
+        if state in RUNS:
             raise AnotherJob(
                 f"job {submission_id} at {known['address']} still runs and writes the same "
                 f"folders: follow it with the command that started it ({self._state}), or stop it: "

@@ -6,6 +6,7 @@ import shutil
 
 import yaml
 
+from jobs.launchers.ray_left import state_file
 from jobs.layout import Command, Part, RoundPlan
 from trainer.config_files import read_yaml
 from trainer.engines.slime.experiment import STATE, round_hooks, round_launch
@@ -45,6 +46,6 @@ def commands(plan: RoundPlan) -> tuple[Command, ...]:
         hooks=plan.hooks,
     )
     part = Part("train", folder, launch, plan.config.train.steps)
-    state = plan.folder / "ray-job-train.json"
+    state = state_file(plan.folder, "train")
     arguments = ("--checkpoint", str(plan.checkpoint), "--state", str(state))
     return (Command("train", arguments, (part,), PROGRAM),)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs import launchers
-from jobs.launchers import ray_job, ray_jobs, ray_run
+from jobs.launchers import ray_job, ray_jobs, ray_left, ray_run
 from jobs.launchers.ray_head import RayHead, local_head
 from jobs.launchers.ray_jobs import JobServerGone, JobStatus
 from jobs.launchers.ray_run import EXIT_LOST, EXIT_REFUSED, EXIT_STOPPED, RayJob, RayRun
@@ -167,6 +167,60 @@ def test_a_job_that_ended_meanwhile_is_done_again(run, tmp_path):
     code, _, server = run([JobStatus("failed", "", None), "running", "succeeded"])
     assert code == 0
     assert len(server.submitted) == 1
+
+
+@pytest.fixture
+def end(monkeypatch, tmp_path):
+    """End the job that is left; returns exit code, the server, and whether it is still known."""
+    monkeypatch.setattr(ray_left, "POLL_S", 0.01)
+    monkeypatch.setattr(ray_left, "ENDS_WITHIN_S", 0.2)
+
+    def ends(states, made=Server, **changes):
+        server = made(states)
+        monkeypatch.setattr(ray_left, "RayJobs", server)
+        left_behind(tmp_path, **changes)
+        code = ray_job.main(["end", "--state", str(tmp_path / "state.json")])
+        return code, server, (tmp_path / "state.json").exists()
+
+    return ends
+
+
+def test_a_job_that_is_left_is_ended_and_waited_for(end, tmp_path):
+    assert ray_left.left_job(tmp_path / "state.json") is None
+    code, server, known = end(["running"])
+    assert (code, server.stopped, known) == (0, ["old"], False)
+    assert server.address == "http://x:1"
+    assert ray_job.main(["end", "--state", str(tmp_path / "state.json")]) == 0, "none is left"
+
+
+@pytest.mark.parametrize("state", ["succeeded", "stopped", "unknown"])
+def test_a_job_that_is_over_is_only_forgotten(end, state):
+    assert end([state])[::2] == (0, False)
+
+
+def test_a_job_that_does_not_end_or_cannot_be_asked_stays_known(end, capsys):
+    class Deaf(Server):
+        def stop(self, submission_id):
+            pass
+
+    code, _, known = end(["running"], Deaf)
+    assert (code, known) == (2, True)
+    assert "did not end within" in capsys.readouterr().err
+    code, _, known = end(["running"], Gone)
+    assert (code, known) == (2, True)
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_a_job_goes_with_the_head_that_was_started_for_it(end, monkeypatch):
+    head = {"address": "http://y:2", "pid": 1, "pgid": 1, "started": "boot:other:1"}
+    code, server, known = end(["running"], head=head)
+    assert (code, server.stopped, known) == (0, [], False), "the head is gone, and its job too"
+    stopped = []
+    monkeypatch.setattr(RayHead, "alive", lambda self: True)
+    monkeypatch.setattr(RayHead, "stop", lambda self: stopped.append(self.address))
+    code, server, known = end(["running"], head=head)
+    assert (code, server.stopped, known, stopped) == (0, ["old"], False, ["http://y:2"])
+    assert server.address == "http://y:2"
 
 
 def test_secrets_go_to_the_job_only_when_no_head_of_ours_hands_them_on(run, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from django.test import Client
 
+from intraskill_web.core.models import AuditEvent
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments import services
 from intraskill_web.experiments.config_changes import from_dotted, merged
@@ -24,8 +25,9 @@ from intraskill_web.experiments.sweeps import base_config, start_sweep
 from intraskill_web.monitoring.models import MetricPoint, Preflight
 from intraskill_web.monitoring.preflight.inputs import key_of
 from intraskill_web.monitoring.preflight.run import require_ready
-from jobs import demo
+from jobs import demo, superseded
 from jobs.launchers import slime_round
+from jobs.launchers.ray_left import state_file
 from jobs.launchers.ray_run import RayRun
 from jobs.launchers.slime_round import host_environment
 from jobs.layout import RoundPlan, write_config
@@ -35,6 +37,7 @@ from jobs.stages import slime_train
 from jobs.transitions import State
 from tests.ports import free_port
 from tests.trainer.engines_slime.launch_files import make_launch
+from tests.web.html import Page
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import TRACKER
 from trainer.engines.slime.config import SlimeConfig
@@ -234,6 +237,95 @@ def test_training_again_with_other_settings_begins_where_the_round_began(
     launch = load_config(file, SlimeConfig)
     assert launch.checkpoints.load == tmp_path / "host" / "dist"
     assert (launch.optimiser.lr, launch.checkpoints.save.exists()) == (3e-6, False)
+
+
+ENDS = """
+import sys
+from pathlib import Path
+state = Path(sys.argv[2])
+assert (state.parent / "train" / "old").exists(), "nothing is set aside before the job is over"
+print("stopping", state.read_text())
+state.unlink()
+"""
+
+
+def test_a_retry_with_changes_ends_the_job_that_a_killed_launcher_left(
+    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slime_train, "PROGRAM", ("-c", "raise SystemExit(2)"))
+    train = begun_at_train(experiment)
+    plan = plan_of(train.round)
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    write_text(plan.folder / "train" / "old", "")
+    left = {"submission_id": "slime-1", "address": "http://head:8265", "command_sha256": "x"}
+    write_json(state_file(plan.folder, "train"), left)
+    changed = from_dotted({"train.optimiser.learning_rate": 3e-6})
+    for name in ("", "slime-2"):
+        with pytest.raises(InputError, match="job slime-1 of an attempt before may still run"):
+            retry_with_changes(train, changed, stop_job=name)
+    assert train.attempts.count() == 1
+
+    monkeypatch.setattr(superseded, "END_JOB", ("-c", "raise SystemExit('the cluster is away')"))
+    retry_with_changes(train, changed, stop_job="slime-1")
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    failed = train.attempts.get(number=2)
+    assert "could not be ended: the cluster is away" in failed.error
+    assert (plan.folder / "train" / "old").exists(), "it may still write there"
+
+    monkeypatch.setattr(superseded, "END_JOB", ("-c", ENDS))
+    services.resume_round(experiment)
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    assert not state_file(plan.folder, "train").exists()
+    assert not (plan.folder / "train" / "old").exists()
+    assert "stopping" in log_of(train.attempts.get(number=3))
+    event = AuditEvent.objects.get(action="stage.retry")
+    assert event.detail["stop_job"] == "slime-1"
+
+
+def test_a_retry_without_a_change_of_training_goes_on_with_the_job_that_is_left(
+    experiment: Experiment, handed_in: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slime_train, "PROGRAM", ("-c", "raise SystemExit(2)"))
+    monkeypatch.setattr(superseded, "END_JOB", ("-c", "raise SystemExit('it was ended')"))
+    train = begun_at_train(experiment)
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    state = state_file(train.round.folder, "train")
+    write_json(state, {"submission_id": "slime-1", "address": "http://head:8265"})
+    retry_with_changes(train, from_dotted({"gate.min_coverage": 0.6}))
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    assert state.exists() and train.attempts.get(number=2).exit_code == 2
+
+
+def test_the_page_of_a_retry_names_the_job_that_it_stops(
+    experiment: Experiment,
+    handed_in: Jobs,
+    operator_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slime_train, "PROGRAM", ("-c", "raise SystemExit(2)"))
+    train = begun_at_train(experiment)
+    assert run_attempt(*handed_in[-1]) == State.FAILED
+    state = state_file(train.round.folder, "train")
+    write_json(state, {"submission_id": "slime-1", "address": "http://head:8265"})
+    path = "/experiments/large/rounds/0/stages/train/retry/"
+    assert "slime-1" not in operator_client.get(path).content.decode()
+    changed = {"config": "train: {optimiser: {learning_rate: 3.0e-6}}"}
+    shown = operator_client.post(path, changed)
+    page = Page(shown.content.decode())
+    boxes = [a for tag, a in page.elements if tag == "input" and a.get("name") == "stop_job"]
+    assert [box["value"] for box in boxes] == ["slime-1"]
+    assert "http://head:8265" in page.text and page.policy_faults() == []
+    seen = {**changed, "seen": shown.context["draft"].seen}
+    refused = operator_client.post(path, seen)
+    assert refused.status_code == 409 and "slime-1" in refused.content.decode()
+    as_json = operator_client.post(f"{path}?format=json", changed)
+    assert as_json.status_code == 409 and "stop_job" in as_json.json()["error"]
+    told = operator_client.get(f"{path}?format=json").json()
+    assert "left_job" not in told
+    write_text(state, "{")
+    assert operator_client.post(path, changed).status_code == 409
+    write_json(state, {"submission_id": "slime-1", "address": "http://head:8265"})
+    assert operator_client.post(path, {**seen, "stop_job": "slime-1"}).status_code == 302
 
 
 def begun_at_train(experiment: Experiment) -> Stage:
