@@ -24,7 +24,7 @@ from trainer.analyst.rules.mechanisms import (
 from trainer.analyst.rules.reading import HIDDEN_LABEL
 from trainer.analyst.rules.violations import Turn, turns_of
 from trainer.shop.catalogue import Catalogue
-from trainer.shop.session import ATTRIBUTES, NEXT, PREVIOUS
+from trainer.shop.navigation import ATTRIBUTES, NEXT, PREVIOUS
 from trainer.shop.terms import category_nodes
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.shop.catalogue import Catalogue
 from trainer.shop.matching import matches
-from trainer.shop.session import ATTRIBUTES
+from trainer.shop.navigation import ATTRIBUTES
 from trainer.shop.terms import category_nodes
 from trainer.shop.types import Task
 

@@ -19,7 +19,7 @@ from trainer.analyst.rules.mechanisms import (
     TURN_PAGE,
     WITHIN_BUDGET,
 )
-from trainer.shop.session import ATTRIBUTES, BACK_TO_SEARCH, BUY, NEXT, PREVIOUS
+from trainer.shop.navigation import ATTRIBUTES, BACK_TO_SEARCH, BUY, NEXT, PREVIOUS
 from trainer.shop.types import Action
 
 #: turns that leaving a product still costs: back, open, buy

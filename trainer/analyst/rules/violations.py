@@ -22,7 +22,7 @@ from trainer.analyst.rules.mechanisms import (
     WITHIN_BUDGET,
 )
 from trainer.shop.action_text import read_action
-from trainer.shop.session import BUY, NEXT
+from trainer.shop.navigation import BUY, NEXT
 from trainer.shop.types import Action
 
 

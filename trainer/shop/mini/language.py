@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.shop.mini.words import COLOURS, MATERIALS, SIZES, vocabulary
-from trainer.shop.session import ATTRIBUTES, BACK_TO_SEARCH, BUY, NEXT, PREVIOUS
+from trainer.shop.navigation import ATTRIBUTES, BACK_TO_SEARCH, BUY, NEXT, PREVIOUS
 from trainer.shop.tools import ToolCallError
 from trainer.shop.types import Task
 
