@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -83,7 +84,5 @@ def tasks_table(pairs: Sequence[Pair]) -> Table:
 
 def tasks_url(name: str, number: int, profile: str, chunk: str, shown: bool) -> str:
     """The address of the tasks behind one number."""
-    from urllib.parse import urlencode
-
     query = urlencode({"profile": profile, "chunk": chunk, "shown": "yes" if shown else "no"})
     return reverse("gates:tasks", args=[name, number]) + f"?{query}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import time
@@ -66,8 +67,6 @@ def refuse_overwriting(out: Path, force: bool) -> None:
 
 
 def _stated(manifest: bytes) -> str:
-    import json
-
     return str(json.loads(manifest)["manifest_sha256"])
 
 
