@@ -17,6 +17,7 @@ from trainer.http_library import http
 
 #: a server compiles kernels at its first requests, which takes minutes on a busy host
 REQUEST_TIMEOUT_S = 600.0
+FLUSH_TIMEOUT_S = 30.0
 PROBES = (
     "The capital of France is",
     "1, 2, 3, 5, 8, 13,",
@@ -55,10 +56,12 @@ def model_path(base_url: str) -> str | None:
 def probe(base_url: str, model: str, prompts: Sequence[str] = PROBES) -> str:
     """Hash of a server's greedy answers to fixed prompts: equal for equal weights and precision.
 
-    Raises ServerFailed when the server does not answer them.
+    Each prompt is computed anew: what a GPU makes of a cached one differs in its last bits, which
+    can turn a greedy answer. Raises ServerFailed when the server does not answer them.
     """
     said = []
     for prompt in prompts:
+        _forget_prompts(base_url)
         body = {
             "model": model,
             "prompt": prompt,
@@ -70,6 +73,14 @@ def probe(base_url: str, model: str, prompts: Sequence[str] = PROBES) -> str:
             raise ServerFailed(f"the probe got HTTP {reply.status_code}: {reply.text[:200]}")
         said.append([prompt, reply.json()["choices"][0]["text"]])
     return fingerprint(said)
+
+
+def _forget_prompts(base_url: str) -> None:
+    """Empty the prefix cache of an SGLang server, once it has no requests in work; other servers
+    have no such address. Raises ServerFailed when it stays busy."""
+    reply = _ask("POST", f"{base_url}/flush_cache?timeout={FLUSH_TIMEOUT_S:.0f}")
+    if reply.status_code == 400:
+        raise ServerFailed(f"the server's cache could not be emptied: {reply.text[:200]}")
 
 
 def _ask(method: str, url: str, **request: Any) -> Any:

@@ -1,7 +1,8 @@
 """A program that behaves like ``sglang.launch_server`` from outside: same flags, same endpoints.
 
-Its answers depend on the served folder's weights, as real ones do. ``FAKE_SGLANG`` in the
-environment makes it misbehave: ``dies``, ``never`` ready, ``deaf`` to TERM, ``other`` weights.
+Its answers depend on the served folder's weights, as real ones do, and on a GPU also on whether the
+prompt was cached. ``FAKE_SGLANG`` in the environment makes it misbehave: ``dies``, ``never`` ready,
+``deaf`` to TERM, ``other`` weights, ``busy`` for ever.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "never":
         time.sleep(600)
+    cached: set[str] = set()
     state = {"path": "/elsewhere" if mode == "other" else args.model_path}
 
     class Handler(BaseHTTPRequestHandler):
@@ -53,7 +55,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 self.reply({}, 404)
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
+            if self.path.startswith("/flush_cache"):
+                cached.clear()
+                self.reply({}, 400 if mode == "busy" else 200)
+                return
             if self.path == "/update_weights_from_disk":
                 state["path"] = body["model_path"]
                 self.reply({"success": True})
@@ -62,7 +68,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 self.reply(chat(body))
                 return
             weights = (Path(state["path"]) / "model.safetensors").read_bytes()
-            text = hashlib.sha256(weights + body["prompt"].encode()).hexdigest()
+            prompt = body["prompt"]
+            text = hashlib.sha256(weights + prompt.encode()).hexdigest() + "'" * (prompt in cached)
+            cached.add(prompt)
             self.reply({"choices": [{"text": text}]})
 
         def reply(self, value: object, status: int = 200) -> None:

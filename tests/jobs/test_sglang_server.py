@@ -83,6 +83,18 @@ def test_a_server_is_known_by_its_weights_and_leaves_nothing(server, tmp_path):
     assert not (tmp_path / "server.json").exists()
 
 
+def test_a_probe_is_the_same_whatever_the_server_has_cached(server):
+    record = server().start()
+    for _ in range(2):
+        check_serving(record)
+
+
+def test_a_server_that_stays_busy_cannot_be_probed(server, tmp_path):
+    with pytest.raises(ServerFailed, match="cache could not be emptied"):
+        server("busy").start()
+    assert [process.start_token(pid) for pid in pids(tmp_path)] == ["", ""]
+
+
 def test_other_weights_behind_the_same_name_are_noticed(server, tmp_path):
     record = server().start()
     (tmp_path / "export" / "model.safetensors").write_bytes(b"other")
