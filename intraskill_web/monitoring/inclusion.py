@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from django.utils.translation import gettext as _
+
+from intraskill_web.core.tables import Column
 from intraskill_web.monitoring.series import Series
 from intraskill_web.monitoring.statistics import binomial_band
 
@@ -55,6 +59,32 @@ class Inclusion:
         if self.observed < self.band[0]:
             return "below"
         return "above" if self.observed > self.band[1] else "in"
+
+    def cells(self) -> dict[str, Any]:
+        """What tables say of it, by the keys of ``columns``."""
+        low, high = self.band or (None, None)
+        return {
+            "observed": self.observed,
+            "target": self.target,
+            "low": low,
+            "high": high,
+            "shown": self.shown,
+            "n": self.n,
+            "verdict": self.verdict,
+        }
+
+
+def columns() -> list[Column]:
+    """The columns of ``Inclusion.cells``."""
+    return [
+        Column("observed", _("Observed"), "rate"),
+        Column("target", _("Target"), "rate"),
+        Column("low", _("Band from"), "rate"),
+        Column("high", _("Band to"), "rate"),
+        Column("shown", _("Groups with it"), "count"),
+        Column("n", _("Groups"), "count"),
+        Column("verdict", _("Status")),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

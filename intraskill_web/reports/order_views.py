@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -21,6 +20,7 @@ from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports import orders
 from intraskill_web.reports.models import EvaluationOrder
+from intraskill_web.reports.silence import newest
 from trainer.errors import InputError
 
 
@@ -28,10 +28,8 @@ from trainer.errors import InputError
 def order_list(request: HttpRequest, name: str) -> HttpResponse:
     """Every order of an experiment and the form for a new one."""
     experiment = get_object_or_404(Experiment, name=name)
-    rows = EvaluationOrder.objects.filter(experiment=experiment).select_related("owner")
-    facts = rows.aggregate(Max("updated_at"), Count("id"))
-    shown = list(rows[:50])
-    tag = live.etag(request, [*facts.values(), *(row.pk for row in shown if row.silent)])
+    shown, facts = newest(EvaluationOrder.objects.filter(experiment=experiment))
+    tag = live.etag(request, facts)
     if answer := live.unchanged(request, tag):
         return answer
     active = any(row.unfinished for row in shown)

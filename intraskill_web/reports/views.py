@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Max, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -21,6 +20,7 @@ from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports.models import Export
 from intraskill_web.reports.services import request_again, request_export
+from intraskill_web.reports.silence import newest
 from trainer.errors import InputError
 
 # Pages of an export are shown under our address: plotly writes styles, nothing else is loosened.
@@ -35,18 +35,11 @@ TYPES = {".csv": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8"
          ".css": "text/css; charset=utf-8", ".json": "application/json"}  # fmt: skip
 
 
-def _shown(exports: QuerySet[Export]) -> tuple[list[Export], list[object]]:
-    """The newest exports and what tells whether a page of them would be another one."""
-    facts = exports.aggregate(Max("updated_at"), Count("id"))
-    rows = list(exports.select_related("owner")[:50])
-    return rows, [*facts.values(), *(row.pk for row in rows if row.silent)]
-
-
 @require_safe
 def export_list(request: HttpRequest, name: str) -> HttpResponse:
     """Every export of an experiment, newest first, with the one that is being made."""
     experiment = get_object_or_404(Experiment, name=name)
-    rows, facts = _shown(Export.objects.filter(experiment=experiment))
+    rows, facts = newest(Export.objects.filter(experiment=experiment))
     tag = live.etag(request, facts)
     if answer := live.unchanged(request, tag):
         return answer
@@ -101,7 +94,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def comparisons(request: HttpRequest) -> HttpResponse:
     """Every comparison of several experiments, and the form for a new one."""
-    rows, facts = _shown(Export.objects.filter(experiment=None))
+    rows, facts = newest(Export.objects.filter(experiment=None))
     tag = live.etag(request, [*facts, Experiment.objects.count()])
     if answer := live.unchanged(request, tag):
         return answer

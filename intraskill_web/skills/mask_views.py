@@ -16,7 +16,7 @@ from intraskill_web.episodes.links import episodes_url
 from intraskill_web.episodes.models import Episode
 from intraskill_web.experiments.models import Round
 from intraskill_web.experiments.round_view import crumbs
-from intraskill_web.monitoring import series
+from intraskill_web.monitoring import inclusion, series
 from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, inclusion_rows
 from intraskill_web.skills.mask_audit import Pair, Shown, audit, groups_of, together
 from intraskill_web.skills.mask_windows import Window, spans, windows
@@ -142,13 +142,7 @@ def _windows_table(rows: Sequence[InclusionRow], cells: Sequence[Sequence[Window
         Column("skill_id", _("Chunk"), "mono"),
         Column("first", _("First step"), "count"),
         Column("last", _("Last step"), "count"),
-        Column("observed", _("Observed"), "rate"),
-        Column("target", _("Target"), "rate"),
-        Column("low", _("Band from"), "rate"),
-        Column("high", _("Band to"), "rate"),
-        Column("shown", _("Groups with it"), "count"),
-        Column("n", _("Groups"), "count"),
-        Column("verdict", _("Status")),
+        *inclusion.columns(),
     ]
     lines: list[Mapping[str, Any]] = []
     for row, own in zip(rows, cells, strict=True):
@@ -158,13 +152,7 @@ def _windows_table(rows: Sequence[InclusionRow], cells: Sequence[Sequence[Window
                 "skill_id": row.skill_id or "skill-free",
                 "first": w.first,
                 "last": w.last,
-                "observed": w.observed,
-                "target": w.target,
-                "low": w.band[0] if w.band else None,
-                "high": w.band[1] if w.band else None,
-                "shown": w.shown,
-                "n": w.n,
-                "verdict": w.verdict,
+                **w.cells(),
             }
             for w in [*whole, *own]
         ]

@@ -9,7 +9,12 @@ from django.utils.translation import gettext as _
 from intraskill_web.charts.rows import inclusion_row, sparkline
 from intraskill_web.charts.svg import Markup
 from intraskill_web.core.tables import Column, Table
-from intraskill_web.monitoring.inclusion import SKILL_FREE, InclusionRow, inclusion_rows
+from intraskill_web.monitoring.inclusion import (
+    SKILL_FREE,
+    InclusionRow,
+    columns,
+    inclusion_rows,
+)
 from intraskill_web.monitoring.panels.base import Panel, RoundData
 
 LAST = 20  # steps of the short window
@@ -36,28 +41,9 @@ def inclusion(data: RoundData, *, last: int | None = None) -> Panel | None:
     shown = [_shown(data, row) for row in rows]
     table = Table(
         name="inclusion",
-        columns=[
-            Column("skill_id", _("Chunk"), "mono"),
-            Column("observed", _("Observed"), "rate"),
-            Column("target", _("Target"), "rate"),
-            Column("low", _("Band from"), "rate"),
-            Column("high", _("Band to"), "rate"),
-            Column("shown", _("Groups with it"), "count"),
-            Column("n", _("Groups"), "count"),
-            Column("verdict", _("Status")),
-        ],
+        columns=[Column("skill_id", _("Chunk"), "mono"), *columns()],
         rows=[
-            {
-                "skill_id": row.skill_id or "skill-free",
-                "observed": row.observed,
-                "target": row.target,
-                "low": row.band[0] if row.band else None,
-                "high": row.band[1] if row.band else None,
-                "shown": row.shown,
-                "n": row.n,
-                "verdict": row.verdict,
-                "_href": line.href,
-            }
+            {"skill_id": row.skill_id or "skill-free", **row.cells(), "_href": line.href}
             for row, line in zip(rows, shown, strict=True)
         ],
     )
