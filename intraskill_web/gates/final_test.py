@@ -78,31 +78,37 @@ def build(experiment: Experiment) -> FinalTest:
 
 
 def _comparisons(experiment: Experiment, scores: Sequence[CheckpointScore]) -> list[dict[str, Any]]:
+    """One document a tested step, or those an import has made. Another test makes them anew."""
     file = experiment.folder / COMPARISONS
+    rounds = {score.step: score.round_id for score in scores}
     try:
-        return list(read_json(file))
+        known = list(read_json(file))
     except InputError:
-        documents = _from_episodes(experiment, scores)
-        if documents:
-            write_json(file, documents)
-        return documents
+        known = []
+    if known and (experiment.imported or [one.get("step") for one in known] == [*rounds]):
+        return known
+    documents = [
+        {"step": step} | document
+        for step, round_id in rounds.items()
+        if (document := _from_episodes(experiment, round_id))
+    ]
+    if documents:
+        write_json(file, documents)
+    return documents
 
 
-def _from_episodes(
-    experiment: Experiment, scores: Sequence[CheckpointScore]
-) -> list[dict[str, Any]]:
-    """Full minus bare of the last checkpoint, on the tasks that both arms scored."""
-    rounds = {score.round_id for score in scores}
+def _from_episodes(experiment: Experiment, round_id: int) -> dict[str, Any]:
+    """Full minus bare of a round's checkpoint, on the tasks that both arms scored."""
     arms: dict[str, dict[int, tuple[float, float]]] = {"bare": {}, "full": {}}
     rows = Episode.objects.filter(
-        experiment=experiment, round__in=rounds, purpose="test", scored=True
+        experiment=experiment, round=round_id, purpose="test", scored=True
     ).values_list("arm", "task_id", "reward", "success")
     for arm, task, reward, success in rows:
         if arm in arms and reward is not None:
             arms[arm][task] = (reward, float(bool(success)))
     shared = tuple(sorted(arms["bare"].keys() & arms["full"].keys()))
     if len(shared) < 2:
-        return []
+        return {}
     made = [
         Arm(
             name,
@@ -114,7 +120,7 @@ def _from_episodes(
         )
         for name, values in arms.items()
     ]
-    return [compare(*made)]
+    return dict(compare(*made))
 
 
 ARM_COLUMNS = (
@@ -181,6 +187,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 def _differences(documents: Sequence[dict[str, Any]]) -> Table:
     columns = [
+        *([Column("step", _("Step"), "count")] if any("step" in one for one in documents) else []),
         Column("contrast", _("Contrast"), "arms"),
         Column("metric", _("Metric"), "mono"),
         Column("difference", _("Difference"), "effect"),
@@ -197,6 +204,7 @@ def _differences(documents: Sequence[dict[str, Any]]) -> Table:
             success = metric == "r_success"
             rows.append(
                 {
+                    "step": document.get("step"),
                     "contrast": f"{document['b']} \u2212 {document['a']}",
                     "metric": metric,
                     "difference": found["difference"],

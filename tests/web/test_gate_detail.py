@@ -1,4 +1,4 @@
-"""Below the forest: certainty, tasks behind an effect, what-if, components, planner, test page."""
+"""Below the forest: certainty, tasks behind an effect, what-if, components, planner."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.test import Client
-from django.utils.translation import override
 
-from intraskill_web.core.labels import OUTCOMES
 from intraskill_web.episodes.models import Episode
-from intraskill_web.experiments.models import CheckpointScore
 from intraskill_web.gates import task_views, whatif
 from intraskill_web.gates.design import facts
 from intraskill_web.gates.evidence import evidence_of
 from intraskill_web.gates.models import Contribution, GateRun
 from intraskill_web.gates.soundness import design_checks
-from intraskill_web.reports.site.words import METRICS
 from tests.web.factories import Made
 from trainer.files import write_json
 from trainer.gate.artefacts import CONTRIBUTIONS_SCHEMA
@@ -227,46 +223,3 @@ def test_what_is_typical_now_is_the_median_error_of_the_forest(
     gate.contributions.update(se=None)
     plan = viewer_client.get(f"{PATH}?slots=20&format=json").json()["plan"]
     assert plan["se_now"] is None and plan["se"] is None and plan["ratio"] > 1
-
-
-def test_truncated_turns_are_not_called_as_failed_episodes_are(
-    made: Made, viewer_client: Client
-) -> None:
-    folder = "round-001/test/bare"
-    CheckpointScore.objects.create(
-        experiment=made.experiment, round=made.rounds[1], step=24, split="test", arm="bare",
-        n=40, success=0.6, reward=0.7, path=folder,
-    )  # fmt: skip
-    summary = {"behavior": {"policy_failures": 3}}
-    write_json(made.experiment.folder / folder / "summary.json", summary)
-    path = "/experiments/demo/test/"
-    assert viewer_client.get(f"{path}?format=json").json()["arms"][0]["policy_failures"] == 3
-    for language in ("en", "zh-hans"):
-        with override(language):
-            failed = str(OUTCOMES["failure"]).lower()
-            html = viewer_client.get(path, headers={"Accept-Language": language}).content.decode()
-            labels = [str(METRICS[k]).lower() for k in ("policy_failures", "policy_failure_rate")]
-            assert str(METRICS["policy_failures"]) in html
-        assert failed not in html.lower()
-        assert not any(failed in label for label in labels)
-
-
-def test_the_test_page_compares_arms_from_episodes(made: Made, viewer_client: Client) -> None:
-    path = "/experiments/demo/test/"
-    assert "No test yet" in viewer_client.get(path).content.decode()
-    CheckpointScore.objects.create(
-        experiment=made.experiment, round=made.rounds[0], step=12, split="test", arm="bare",
-        n=3, success=0.0, reward=0.2, path="test/bare",
-    )  # fmt: skip
-    for arm, rewards in (("bare", (0.1, 0.2, 0.3)), ("full", (0.4, 0.5, 1.0))):
-        for task, reward in enumerate(rewards):
-            Episode.objects.create(
-                experiment=made.experiment, round=made.rounds[0], purpose="test", arm=arm,
-                episode_id=f"{arm}-{task}", status="completed", task_id=task, split="test",
-                reward=reward, success=reward == 1.0, scored=True, path=f"test/{arm}", line=task,
-            )  # fmt: skip
-    data = viewer_client.get(f"{path}?format=json").json()
-    found = {row["metric"]: row["difference"] for row in data["differences"]}
-    assert found["reward"] == pytest.approx((0.3 + 0.3 + 0.7) / 3)
-    assert found["r_success"] == pytest.approx(1 / 3)
-    assert viewer_client.get(path).status_code == 200
