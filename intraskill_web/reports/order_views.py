@@ -20,6 +20,7 @@ from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
 from intraskill_web.reports import orders
 from intraskill_web.reports.models import EvaluationOrder
+from intraskill_web.reports.order_results import results
 from intraskill_web.reports.silence import newest
 from trainer.errors import InputError
 
@@ -41,7 +42,7 @@ def order_list(request: HttpRequest, name: str) -> HttpResponse:
             (experiment.name, reverse("experiments:detail", args=[experiment.name])),
             (_("Evaluations"), ""),
         ],
-        "orders": shown,
+        "orders": [(row, results(row)) for row in shown],
         "checkpoints": orders.checkpoints(experiment),
         "banks": orders.banks(experiment),
         "playable": experiment.engine == "local" and "imported" not in experiment.config,
@@ -59,6 +60,7 @@ def _data(row: EvaluationOrder) -> dict[str, Any]:
     return {
         "name": row.name, "split": row.split, "state": row.state, "done": row.done,
         "total": row.total, "arms": row.arms, "limit": row.limit, "repeats": row.repeats,
+        "results": [result.data() for result in results(row)],
         "reason": row.reason, "error": row.error, "created_at": row.created_at,
     }  # fmt: skip
 

@@ -220,3 +220,24 @@ def test_no_command_of_a_round_reads_what_the_test_or_an_order_played(
                 if kind != "select":
                     assert "/test/" not in text, kind
         assert not [p for p in stage.needs(plan) if "orders" in p.parts or "test" in p.parts], kind
+
+
+def test_what_an_order_found_stands_beside_its_arms(
+    experiment: Experiment, viewer_client: Client
+) -> None:
+    arms = orders.four_conditions(experiment)[:2]
+    order = orders.plan_order(experiment, arms, split="val", limit=5, actor=None)
+    summary = {
+        "counts": {"scored": 5}, "primary": {"success_rate": 0.6, "reward_mean": 0.7333},
+    }  # fmt: skip
+    write_json(order.folder / "base_free" / "summary.json", summary)
+
+    def told() -> list[tuple[str, int, float | None]]:
+        [row] = viewer_client.get(f"{LIST}?format=json").json()["orders"]
+        return [(r["arm"], r["n"], r["success"]) for r in row["results"]]
+
+    assert told() == [("base_free", 0, None), ("base_s0", 0, None)]  # planned: nothing to tell
+    EvaluationOrder.objects.filter(pk=order.pk).update(state="succeeded")
+    assert told() == [("base_free", 5, 0.6), ("base_s0", 0, None)]  # no summary of the other
+    html = viewer_client.get(LIST).content.decode()
+    assert "<b>0.600</b>" in html and "reward 0.733, n 5" in html
