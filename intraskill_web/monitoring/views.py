@@ -82,6 +82,7 @@ def zoom(request: HttpRequest, name: str) -> HttpResponse:
         "experiment": experiment,
         "names": names,
         "chosen": chosen,
+        "most": MAX_METRICS,
         "axis": axis,
         "has_plotly": plotly_folder() is not None,
         "series_url": f"{reverse('monitoring:series', args=[name])}?axis={axis}&{query}",

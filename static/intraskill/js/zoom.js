@@ -25,11 +25,17 @@ const load = async (range) => {
   return answer.json();
 };
 
+// Steps and updates are whole numbers: few of them have no ticks between.
+const tick = (data, range) => {
+  const ends = range ?? data.series.flatMap((s) => [s.x[0], s.x.at(-1)]);
+  return Math.max(...ends) - Math.min(...ends) < 8 ? 1 : undefined;
+};
+
 const layout = (data, range) => ({
   paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true,
   margin: { l: 56, r: 16, t: 8, b: 44 }, hovermode: "x unified",
   font: { family: css("--font"), size: 12, color: colour("--ink-2") },
-  xaxis: { title: { text: data.x_label }, gridcolor: colour("--line"), zerolinecolor: colour("--line-2"), range: range ?? undefined },
+  xaxis: { title: { text: data.x_label }, gridcolor: colour("--line"), zerolinecolor: colour("--line-2"), range: range ?? undefined, dtick: tick(data, range) },
   yaxis: { gridcolor: colour("--line"), zerolinecolor: colour("--line-2") },
   legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" }, // grows upwards, off the plot
 });
