@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
 from intraskill_web.episodes import list_page
+from intraskill_web.episodes.counting import Counted
 from intraskill_web.episodes.list_data import LIST_FIELDS
 from intraskill_web.episodes.listing import PAGE
 from intraskill_web.episodes.models import Episode
@@ -156,6 +158,12 @@ def test_a_count_that_stops_at_its_limit_says_more_than(
     monkeypatch.setattr(list_page, "COUNT_LIMIT", 2)
     text = viewer_client.get("/episodes/?purpose=train&task=999999").content.decode()
     assert "Without “task 999999” there would be more than 2." in text
+
+
+def test_a_count_that_the_index_cannot_vouch_for_is_none() -> None:
+    for certain, told in ((True, "more than 2"), (False, "not counted")):
+        counted = Counted(2, capped=True, facets={}, certain=certain)
+        assert render_to_string("episodes/_count.html", {"counted": counted}).strip() == told
 
 
 def test_neighbours_follow_the_list_one_came_from(made: Made, viewer_client: Client) -> None:
