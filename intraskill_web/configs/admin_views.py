@@ -18,6 +18,7 @@ from intraskill_web.configs.models import KIND_CHOICES, ConfigRevision
 from intraskill_web.configs.notes import power_note
 from intraskill_web.configs.schema import changes
 from intraskill_web.configs.services import add_revision, launch, problems_of
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.parameters import choice
 from trainer.errors import InputError
 
@@ -125,7 +126,7 @@ def start(site: ConfigRevisionAdmin, request: HttpRequest, pk: int) -> HttpRespo
     if not site.has_add_permission(request):
         raise PermissionDenied
     try:
-        made = launch(revision, request.POST.get("name", "").strip(), actor=request.user)  # type: ignore[arg-type]
+        made = launch(revision, request.POST.get("name", "").strip(), actor=actor_of(request))
     except InputError as error:
         messages.error(request, str(error))
         return HttpResponseRedirect(reverse(f"{ADMIN}_change", args=[pk]))
@@ -194,7 +195,7 @@ def _save(
             text or write_text(checked),
             reason=form.cleaned_data["reason"],
             based_on=base,
-            actor=request.user,  # type: ignore[arg-type]
+            actor=actor_of(request),
         )
     except InputError as error:
         form.add_error(None, error.reason)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from intraskill_web.core import audit
 from intraskill_web.core import live as polling
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import actor_of, may_operate
 from intraskill_web.core.handed_in import this_host
 from intraskill_web.core.parameters import whole
 from intraskill_web.core.twin import page
@@ -181,7 +181,7 @@ def _ask(request: HttpRequest, episode: Episode, errors: list[str]) -> None:
         )  # fmt: skip
         audit.record(
             "episode.replay",
-            actor=request.user,  # type: ignore[arg-type]
+            actor=actor_of(request),
             experiment=episode.experiment.name,
             subject=str(episode.pk),
             n=n,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import asks_json, error_response, json_response
 from intraskill_web.experiments.making import create_experiment
@@ -56,9 +55,8 @@ def new_experiment(request: HttpRequest) -> HttpResponse:
 
 
 def _make(request: HttpRequest, made: Proposal) -> HttpResponse:
-    actor: Any = request.user
     assert made.config is not None
-    experiment = create_experiment(made.config, actor=actor)
+    experiment = create_experiment(made.config, actor=actor_of(request))
     address = reverse("experiments:detail", args=[experiment.name])
     if asks_json(request):
         return json_response({"ok": True, "name": experiment.name, "address": address})

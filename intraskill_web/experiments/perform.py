@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.parameters import ParameterError, whole
 from intraskill_web.experiments import planning, services
 from intraskill_web.experiments.models import Experiment
@@ -30,46 +30,46 @@ def perform(experiment: Experiment, action: str, request: HttpRequest) -> str:
 
 
 def _start(experiment: Experiment, request: HttpRequest) -> str:
-    round_ = services.start_round(experiment, _round(request), actor=_actor(request))
+    round_ = services.start_round(experiment, _round(request), actor=actor_of(request))
     return _("Round %(n)d starts") % {"n": round_.number}
 
 
 def _stop(experiment: Experiment, request: HttpRequest) -> str:
-    if not services.stop_round(experiment, actor=_actor(request)):
+    if not services.stop_round(experiment, actor=actor_of(request)):
         raise InputError(_("Nothing is running"))
     return _("Stopping; what is finished is kept")
 
 
 def _resume(experiment: Experiment, request: HttpRequest) -> str:
-    stage = services.resume_round(experiment, actor=_actor(request))
+    stage = services.resume_round(experiment, actor=actor_of(request))
     return _("Resumed at %(stage)s") % {"stage": stage.get_kind_display()}
 
 
 def _pause(experiment: Experiment, request: HttpRequest) -> str:
-    planning.pause_after_stage(experiment, True, actor=_actor(request))
+    planning.pause_after_stage(experiment, True, actor=actor_of(request))
     return _("Pauses after this stage")
 
 
 def _unpause(experiment: Experiment, request: HttpRequest) -> str:
-    planning.pause_after_stage(experiment, False, actor=_actor(request))
+    planning.pause_after_stage(experiment, False, actor=actor_of(request))
     return _("Does not pause")
 
 
 def _extend(experiment: Experiment, request: HttpRequest) -> str:
     rounds = experiment.rounds_planned + 1
     reason = request.POST.get("reason", "")
-    planning.set_rounds_planned(experiment, rounds, reason=reason, actor=_actor(request))
+    planning.set_rounds_planned(experiment, rounds, reason=reason, actor=actor_of(request))
     return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}
 
 
 def _until(experiment: Experiment, request: HttpRequest) -> str:
     rounds, reason = _rounds(request), request.POST.get("reason", "")
-    planning.continue_until(experiment, rounds, reason=reason, actor=_actor(request))
+    planning.continue_until(experiment, rounds, reason=reason, actor=actor_of(request))
     return _("Goes on until %(n)d rounds are done") % {"n": experiment.rounds_planned}
 
 
 def _hold(experiment: Experiment, request: HttpRequest) -> str:
-    planning.hold_after_round(experiment, actor=_actor(request))
+    planning.hold_after_round(experiment, actor=actor_of(request))
     return _("Waits for you after each round")
 
 
@@ -82,10 +82,6 @@ def _rounds(request: HttpRequest) -> int:
     if rounds is None:
         raise ParameterError(_("Give a whole number"), field="rounds", remedy=_("How many in all"))
     return rounds
-
-
-def _actor(request: HttpRequest) -> Any:
-    return request.user
 
 
 PERFORM: dict[str, Act] = {

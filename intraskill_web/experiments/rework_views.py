@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.labels import stage_label
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import asks_json, error_response, json_response
@@ -53,7 +54,7 @@ def change_next_round(request: HttpRequest, name: str) -> HttpResponse:
     }
 
     def start(values: dict[str, Any]) -> str:
-        round_ = rework.start_changed_round(experiment, values, actor=_actor(request))
+        round_ = rework.start_changed_round(experiment, values, actor=actor_of(request))
         return reverse("experiments:round", args=[name, round_.number])
 
     def change(values: dict[str, Any]) -> dict[str, list[Any]]:
@@ -82,7 +83,7 @@ def retry_stage(request: HttpRequest, name: str, number: int, kind: str) -> Http
 
     def start(values: dict[str, Any]) -> str:
         confirmed = request.POST.get("stop_job", "")
-        rework.retry_with_changes(stage, values, stop_job=confirmed, actor=_actor(request))
+        rework.retry_with_changes(stage, values, stop_job=confirmed, actor=actor_of(request))
         return reverse("experiments:round", args=[name, number])
 
     def change(values: dict[str, Any]) -> dict[str, list[Any]]:
@@ -104,7 +105,7 @@ def skip_stage(request: HttpRequest, name: str, number: int, kind: str) -> HttpR
     error, reason = rework.why_not_skipped(stage), request.POST.get("reason", "")
     if request.method == "POST":
         try:
-            rework.skip_stage(stage, reason, actor=_actor(request))
+            rework.skip_stage(stage, reason, actor=actor_of(request))
         except InputError as refusal:
             if asks_json(request):
                 return _refused(refusal)
@@ -167,10 +168,6 @@ def _edit(
 def _stage(name: str, number: int, kind: str) -> Stage:
     rows = Stage.objects.select_related("round__experiment")
     return get_object_or_404(rows, round__experiment__name=name, round__number=number, kind=kind)
-
-
-def _actor(request: HttpRequest) -> Any:
-    return request.user
 
 
 def _refused(error: InputError) -> HttpResponse:

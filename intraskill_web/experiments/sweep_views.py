@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
@@ -16,7 +14,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from intraskill_web.core import live
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import actor_of, may_operate
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import asks_json, error_response, json_response, page
 from intraskill_web.experiments import sweep_view
@@ -69,9 +67,10 @@ def sweep_list(request: HttpRequest) -> HttpResponse:
 
 
 def _start(request: HttpRequest, made: Order) -> Sweep:
-    actor: Any = request.user
     assert made.base is not None
-    return start_sweep(made.name, made.base, arms=made.arms, seeds=made.seeds, actor=actor)
+    return start_sweep(
+        made.name, made.base, arms=made.arms, seeds=made.seeds, actor=actor_of(request)
+    )
 
 
 @require_safe
@@ -104,10 +103,9 @@ def sweep_detail(request: HttpRequest, name: str) -> HttpResponse:
 def withdraw_sweep(request: HttpRequest, name: str) -> HttpResponse:
     """Take back what of a sweep has not begun."""
     sweep = get_object_or_404(Sweep, name=name)
-    actor: Any = request.user
     wants_json = asks_json(request)
     try:
-        n = withdraw(sweep, actor=actor)
+        n = withdraw(sweep, actor=actor_of(request))
     except InputError as refusal:
         if wants_json:
             return error_response(str(refusal), 409)

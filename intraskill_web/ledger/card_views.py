@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from intraskill_web.core import audit
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.parameters import choice
 from intraskill_web.core.text import storable
 from intraskill_web.core.twin import asks_json, page
@@ -55,8 +56,9 @@ def card_detail(request: HttpRequest, name: str, number: int, card_id: str) -> H
     asked = request.GET.get("privileged") == "1"
     seen = allowed and (asked or not asks_json(request))
     if seen:
-        reader: Any = request.user
-        audit.record("card.privileged", actor=reader, experiment=name, subject=card.id[:200])
+        audit.record(
+            "card.privileged", actor=actor_of(request), experiment=name, subject=card.id[:200]
+        )
     context = {
         "section": "ledger",
         "round": round_,

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from intraskill_web.core import audit
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import actor_of, may_operate
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import asks_json, json_response, page
 from intraskill_web.monitoring.forms import ChannelForm
@@ -69,8 +69,7 @@ def edit(request: HttpRequest, kind: str = "", pk: int | None = None) -> HttpRes
         if channel.kind == "webhook" and (not channel.secret or "new_secret" in request.POST):
             channel.secret = signature.new_secret()
         saved = form.save()
-        actor: Any = request.user
-        audit.record("channel.save", actor=actor, subject=str(saved)[:200])
+        audit.record("channel.save", actor=actor_of(request), subject=str(saved)[:200])
         messages.success(request, _("Saved"))
         return redirect("monitoring:channel", pk=saved.pk)
     title = _("E-mail channel") if channel.kind == "email" else _("Webhook channel")
@@ -107,8 +106,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Forget a channel and the record of its messages."""
     channel = get_object_or_404(Channel, pk=pk)
-    actor: Any = request.user
-    audit.record("channel.remove", actor=actor, subject=str(channel)[:200])
+    audit.record("channel.remove", actor=actor_of(request), subject=str(channel)[:200])
     channel.delete()
     messages.success(request, _("Removed"))
     return redirect("monitoring:channels")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import actor_of, may_operate
 from intraskill_web.core.parameters import whole
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
@@ -82,7 +82,7 @@ def plan(request: HttpRequest, name: str) -> HttpResponse:
             split=request.POST.get("split", ""),
             limit=whole(request.POST, "limit", None),
             repeats=whole(request.POST, "repeats", 1),
-            actor=request.user if request.user.is_authenticated else None,
+            actor=actor_of(request),
         )
     except InputError as error:
         messages.error(request, error.reason)
@@ -97,7 +97,7 @@ def run(request: HttpRequest, name: str, order: str) -> HttpResponse:
     try:
         orders.run_order(
             found,
-            actor=request.user if request.user.is_authenticated else None,
+            actor=actor_of(request),
             confirmed_name=request.POST.get("confirm", ""),
             reason=request.POST.get("reason", ""),
         )
@@ -112,7 +112,7 @@ def stop(request: HttpRequest, name: str, order: str) -> HttpResponse:
     """Stop an order; what it played stays."""
     found = get_object_or_404(EvaluationOrder, experiment__name=name, name=order)
     try:
-        orders.stop_order(found, actor=request.user if request.user.is_authenticated else None)
+        orders.stop_order(found, actor=actor_of(request))
     except InputError as error:
         messages.error(request, error.reason)
     return redirect("reports:orders", name=name)

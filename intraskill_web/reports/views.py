@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
-from intraskill_web.core.access import may_operate
+from intraskill_web.core.access import actor_of, may_operate
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
 from intraskill_web.experiments.models import Experiment
@@ -82,7 +82,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     try:
         request_export(
             [experiment],
-            actor=request.user if request.user.is_authenticated else None,
+            actor=actor_of(request),
             languages=request.POST.get("languages", "en,zh"),
             archive=request.POST.get("archive", "") == "on",
         )
@@ -125,7 +125,7 @@ def compare(request: HttpRequest) -> HttpResponse:
             raise InputError(_("Choose two experiments at least"), field="names", value=names)
         request_export(
             chosen,
-            actor=request.user if request.user.is_authenticated else None,
+            actor=actor_of(request),
             languages=request.POST.get("languages", "en,zh"),
         )
     except InputError as error:
@@ -139,7 +139,7 @@ def again(request: HttpRequest, pk: int) -> HttpResponse:
     """Hand in an export again that failed."""
     export = get_object_or_404(Export, pk=pk)
     try:
-        request_again(export, actor=request.user if request.user.is_authenticated else None)
+        request_again(export, actor=actor_of(request))
     except InputError as error:
         messages.error(request, error.reason)
     if export.experiment is None:

@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from intraskill_web.core.access import actor_of
 from intraskill_web.core.parameters import whole
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
@@ -32,10 +33,9 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
     """POST ``action, text`` and ``gate`` (its id) or ``chunk``: one event."""
     experiment = get_object_or_404(Experiment, name=name)
     subject = _subject(experiment, request.POST)
-    actor: Any = request.user
     try:
         text = request.POST.get("text", "").replace("\x00", "")
-        add_event(subject, request.POST.get("action", ""), text, actor=actor)
+        add_event(subject, request.POST.get("action", ""), text, actor=actor_of(request))
     except InputError as error:
         messages.error(request, error.reason)
     back = request.POST.get("next", "")
@@ -77,9 +77,8 @@ def override_form(request: HttpRequest, name: str, number: int) -> HttpResponse:
     if request.method == "POST":
         chosen = set(request.POST.getlist("chunk"))
         reason = request.POST.get("reason", "").replace("\x00", "")[:2000]
-        actor: Any = request.user
         try:
-            made = make_override(base, list(chosen), reason, actor=actor)
+            made = make_override(base, list(chosen), reason, actor=actor_of(request))
         except InputError as error:
             problem = error.reason
         else:
