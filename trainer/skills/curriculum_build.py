@@ -7,7 +7,7 @@ budget of chunks. Specification: training.md §2; docs/design/gate.md for what i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.canonical import utc_now
@@ -61,19 +61,14 @@ def build_curriculum(
         raise InputError("must not exceed rho_max", field="rho_min", value=(low, high))
     effects = [estimated_effect(chunk, schema) for chunk in bank.chunks]
     active = [e for e, c in zip(effects, bank.chunks, strict=True) if not is_held(c)]
-    held = len(effects) - len(active)
-    if expected_chunks is not None:
-        budget = Node(expected_chunks, None, "expected_chunks")
-        if budget.number() <= 0 or contribution_scale is not None:
-            raise budget.error("must be above 0, and stands in the place of contribution_scale")
-        scale = scale_for(active, held=held, expected=expected_chunks, rho_min=low, rho_max=high)
-        chosen_by = "expected_chunks"
-    elif contribution_scale is None:
-        scale, chosen_by = max(active, default=1.0), "largest_active_contribution"
-    else:
-        scale, chosen_by = contribution_scale, "explicit"
-    if not math.isfinite(scale) or scale <= 0:
-        raise InputError("must be finite and above 0", field="contribution_scale", value=scale)
+    scale, chosen_by = _scale(
+        active,
+        held=len(effects) - len(active),
+        rho_min=low,
+        rho_max=high,
+        given=contribution_scale,
+        expected_chunks=expected_chunks,
+    )
     source: dict[str, Any] = {
         "skillbank_sha256": bank.bank_sha256,
         "probability_mapping": {
@@ -115,6 +110,33 @@ def build_curriculum(
         document["notes"] = {"skillbank_path": source_path}
     document["state_id"] = state_id(document)
     return parse_curriculum(document)
+
+
+def _scale(
+    active: Sequence[float],
+    *,
+    held: int,
+    rho_min: float,
+    rho_max: float,
+    given: float | None,
+    expected_chunks: float | None,
+) -> tuple[float, str]:
+    """The effect from which on a chunk has rho_max, and what it was chosen by."""
+    if expected_chunks is not None:
+        budget = Node(expected_chunks, None, "expected_chunks")
+        if budget.number() <= 0 or given is not None:
+            raise budget.error("must be above 0, and stands in the place of contribution_scale")
+        scale = scale_for(
+            active, held=held, expected=expected_chunks, rho_min=rho_min, rho_max=rho_max
+        )
+        chosen_by = "expected_chunks"
+    elif given is None:
+        scale, chosen_by = max(active, default=1.0), "largest_active_contribution"
+    else:
+        scale, chosen_by = given, "explicit"
+    if not math.isfinite(scale) or scale <= 0:
+        raise InputError("must be finite and above 0", field="contribution_scale", value=scale)
+    return scale, chosen_by
 
 
 def next_published(before: Curriculum, bank: SkillBank, *, number: int) -> Curriculum:
