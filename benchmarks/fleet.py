@@ -231,15 +231,16 @@ def _worker(host: str, kind: str, hold: float) -> None:
 
     from jobs import placement, queue
     from jobs.hosts import Registration
+    from jobs.worker import WORKER_TTL_S, HostWorker
 
     name = placement.queue_name(host, kind)
     link = Redis.from_url(queue.url())
-    worker = queue.HostWorker(
+    worker = HostWorker(
         [Queue(name, connection=link, serializer=JSONSerializer)],
         name=f"{host}.{kind}",
         connection=link,
         serializer=JSONSerializer,
-        worker_ttl=queue.WORKER_TTL_S,
+        worker_ttl=WORKER_TTL_S,
     )
     worker.presence = Registration(worker.name, [name], host=host, gpus=lambda: [GPU])
     worker.register_birth()

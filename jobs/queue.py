@@ -1,4 +1,4 @@
-"""The only door to rq: hand an attempt to a worker, take it back, ask how the queue is.
+"""The door to rq: hand an attempt to a worker, take it back, ask how the queue is.
 
 A job carries nothing but ids as JSON; the database holds the truth, so an empty queue loses
 nothing: the reconciler hands in again what is missing. Timeouts are always explicit (rq's own
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any, Protocol
 
 from django.conf import settings
 from django.db import transaction
@@ -35,8 +34,6 @@ NO_TIMEOUT = -1
 RESULT_TTL_S = 86_400
 FAILURE_TTL_S = 7 * 86_400
 CONNECT_TIMEOUT_S = 2.0
-RECONNECT_S = 2.0
-WORKER_TTL_S = 30  # an idle worker says every half of it that it lives
 WAITING = (JobStatus.QUEUED, JobStatus.DEFERRED, JobStatus.SCHEDULED)
 
 
@@ -106,7 +103,7 @@ def _enqueue(attempt_id: int, job_id: str, queue_name: str, done: Callable[[], N
 def enqueue(attempt_id: int, job_id: str, queue_name: str) -> bool:
     """Hand the attempt in now; False if this execution was handed in before. Raises RedisError."""
     try:
-        _queue(queue_name).enqueue_call(
+        queue_named(queue_name).enqueue_call(
             RUN_ATTEMPT,
             args=(attempt_id, job_id),
             timeout=NO_TIMEOUT,
@@ -135,7 +132,7 @@ def _enqueue_work(function: str, pk: int, job_id: str) -> None:
     from jobs.placement import WORK, queue_name  # reads rows, which this is imported before
 
     with suppress(RedisError, DuplicateJobError):
-        _queue(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).enqueue_call(
+        queue_named(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).enqueue_call(
             function,
             args=(pk,),
             timeout=NO_TIMEOUT,
@@ -156,7 +153,7 @@ def work_waiting() -> set[tuple[str, int]]:
     """Function and row of what waits for this host's workers. Raises RedisError."""
     from jobs.placement import WORK, queue_name
 
-    jobs = _queue(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).get_jobs()
+    jobs = queue_named(queue_name(settings.INTRASKILL_HOST_NAME, WORK)).get_jobs()
     return {(str(job.func_name), int(job.args[0])) for job in jobs}
 
 
@@ -181,7 +178,7 @@ def is_waiting(job_id: str) -> bool:
         return False
     if job.get_status(refresh=False) not in WAITING:
         return False
-    return _queue(job.origin).get_job_position(job_id) is not None
+    return queue_named(job.origin).get_job_position(job_id) is not None
 
 
 def status() -> QueueStatus:
@@ -196,53 +193,6 @@ def status() -> QueueStatus:
     return QueueStatus(up=True, waiting=waiting, workers=workers)
 
 
-class Presence(Protocol):
-    """What a worker tells others of itself besides the queue."""
-
-    def begin(self) -> None: ...
-    def beat(self) -> None: ...
-    def end(self) -> None: ...
-
-
-class HostWorker(Worker):
-    """A worker that makes itself known when it begins, while it waits or works, and at its end."""
-
-    presence: Presence | None = None
-
-    def register_birth(self) -> None:
-        super().register_birth()  # type: ignore[no-untyped-call]
-        if self.presence is not None:
-            self.presence.begin()
-
-    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        super().heartbeat(timeout, pipeline)
-        if self.presence is not None and not self.is_horse:
-            self.presence.beat()
-
-    def register_death(self) -> None:
-        if self.presence is not None:
-            self.presence.end()
-        super().register_death()  # type: ignore[no-untyped-call]
-
-
-def work(queue_names: Sequence[str], presence: Callable[[str, list[str]], Presence]) -> None:
-    """Be a worker until SIGTERM: take one attempt after the other, each in a forked work-horse.
-
-    Earlier queues are served first. ``presence`` is called with the worker's name and its queues.
-    """
-    link = Redis.from_url(url())
-    worker = HostWorker(
-        [_queue(name, link) for name in queue_names],
-        connection=link,
-        serializer=JSONSerializer,
-        job_monitoring_interval=5,
-        worker_ttl=WORKER_TTL_S,
-    )
-    worker.presence = presence(worker.name, list(queue_names))
-    worker.max_connection_wait_time = RECONNECT_S  # rq would wait up to a minute
-    worker.work(with_scheduler=False, logging_level="WARNING")
-
-
 def _queues(link: Redis) -> list[Queue]:
     """The queues of this installation that hold, or held, anything."""
     ours = f"{settings.INTRASKILL_QUEUE}:"
@@ -250,7 +200,8 @@ def _queues(link: Redis) -> list[Queue]:
     return [queue for queue in found if queue.name.startswith(ours)]
 
 
-def _queue(name: str, link: Redis | None = None) -> Queue:
+def queue_named(name: str, link: Redis | None = None) -> Queue:
+    """A queue of jobs that are JSON and never time out by themselves."""
     return Queue(
         name,
         connection=link or connection(),

@@ -12,8 +12,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from jobs import placement, queue
+from jobs import placement
 from jobs.hosts import Registration
+from jobs.worker import work
 
 ALL = "gpu,cpu"
 SERVED: dict[str, tuple[str, ...]] = {  # what each takes, first served first
@@ -41,4 +42,4 @@ class Command(BaseCommand):
         names = placement.queue_names(SERVED[options["kinds"]])
         self.stdout.write(f"waiting for attempts in {', '.join(names)}")
         self.stdout.flush()
-        queue.work(names, Registration)
+        work(names, Registration)
