@@ -8,6 +8,7 @@ import pytest
 
 from tests.trainer.engines_slime.launch_files import TASKS, make_launch, task_row, write_hooks
 from trainer.engines.slime.preflight import check_slime
+from trainer.engines.slime.versions import router_check
 from trainer.files import read_json, write_json
 from trainer.rollout.prompts import SYSTEM_PROMPT
 
@@ -174,3 +175,28 @@ def test_what_this_machine_cannot_check_is_skipped_and_not_called_good(launch):
     assert items["host.disk"]["state"] == "skipped"
     assert items["host.disk"]["ok"] is False
     assert items["host.disk"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("policies", "state"),
+    [
+        ('choices=["random", "manual"]', "failed"),  # the package on PyPI
+        ('choices=["random", "manual", "consistent_hashing"]', "passed"),  # slime's build
+        (None, "skipped"),
+    ],
+)
+def test_a_policy_that_the_installed_router_does_not_know_is_refused(
+    tmp_path, monkeypatch, policies, state
+):
+    """slime itself would end at its arguments, minutes later."""
+    if policies is not None:
+        package = tmp_path / "site" / "sglang_router"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("raise AssertionError('imported')")
+        (package / "router_args.py").write_text(policies)
+        monkeypatch.syspath_prepend(str(package.parent))
+    else:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = router_check("consistent_hashing")
+    assert found.to_json()["state"] == state
+    assert state != "failed" or "manual" in found.remedy

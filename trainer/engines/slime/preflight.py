@@ -25,7 +25,7 @@ from trainer.engines.slime.settings import HookSettings, read_hook_settings
 from trainer.engines.slime.shops import check_wanted, wanted_identity
 from trainer.engines.slime.source import SlimeSource, read_source, unknown_flags
 from trainer.engines.slime.variables import load_slime_config
-from trainer.engines.slime.versions import version_checks
+from trainer.engines.slime.versions import router_check, version_checks
 from trainer.errors import InputError
 from trainer.shop.identity import OtherEnvironment, served_identity
 
@@ -51,6 +51,7 @@ def check_slime(
     checks += _hooks_load()
     checks += _source_checks(config, source)
     checks += version_checks(source)
+    checks.append(router_check(config.engines.router_policy))
     checks.append(_disk(config))
     if live:
         checks += live_checks(config, environ)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import metadata, util
+from pathlib import Path
 
-from trainer.engines.slime.checks import Check, failed, passed, skipped, warning
+from trainer.engines.slime.checks import Check, failed, passed, require, skipped, warning
 from trainer.engines.slime.source import SlimeSource
 
 #: commit (date, version) on which the contract tests pass
@@ -31,8 +32,9 @@ class Tested:
 
 
 TESTED = (
-    Tested("sglang", ("0.5.15.post1",), "CPU engine; slime's image pins it"),
-    Tested("ray", ("2.55.1",), "local cluster on CPU"),
+    Tested("sglang", ("0.5.15.post1",), "one H200, CPU engine; slime's image pins it"),
+    Tested("sglang-router", ("0.3.2",), "one H200, with router_policy: manual"),
+    Tested("ray", ("2.55.1",), "one H200, local cluster on CPU"),
     Tested("torch", ("2.11.0", "2.13.0"), "2.11.0 is what sglang 0.5.15.post1 wants"),
     Tested("megatron-core", ("0.16.1", "0.19.2"), "forward and backward on CPU"),
     Tested("wandb", ("0.31.0",), "offline mode"),
@@ -67,6 +69,24 @@ def version_checks(source: SlimeSource | None) -> Iterator[Check]:
         )
     if source is not None:
         yield _slime(source)
+
+
+def router_check(policy: str) -> Check:
+    """Whether the installed router knows a launch's policy: slime's build of it has more of them
+    than the package on PyPI, and slime ends at its arguments without it."""
+    found = util.find_spec("sglang_router")  # imports nothing
+    if found is None or not found.submodule_search_locations:
+        return skipped(
+            "versions.router_policy", "no router installed here", "needed on GPU hosts only"
+        )
+    arguments = Path(found.submodule_search_locations[0]) / "router_args.py"
+    return require(
+        "versions.router_policy",
+        f'"{policy}"' in arguments.read_text(encoding="utf-8"),
+        f"{policy}, sglang-router {installed('sglang-router')}",
+        "set engines.router_policy: manual in the launch file, or install slime's build of the "
+        "router, which its Dockerfile names",
+    )
 
 
 def _slime(source: SlimeSource) -> Check:
