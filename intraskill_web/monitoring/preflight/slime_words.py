@@ -64,6 +64,8 @@ FINDINGS = (
     _("%(n)s frozen tasks missing, %(unknown)s unknown, e.g. %(ids)s"),
     _("%(n)s frozen tasks missing, %(unknown)s unknown"),
     _("not installed here; tested: %(versions)s"),
+    _("no router installed here"),
+    _("%(policy)s, sglang-router %(version)s"),
     _("commit unknown, version %(version)s; tested: %(versions)s"),
     _("commit %(commit)s, version %(version)s; tested: %(versions)s"),
     _("%(version)s; tested: %(versions)s"),
@@ -150,6 +152,10 @@ REMEDIES = (
     _("restore the split file"),
     _("uninstall it and install slime from its repository"),
     _("needed on GPU hosts only"),
+    _(
+        "set engines.router_policy: manual in the launch file, or install slime's build of the "
+        "router, which its Dockerfile names"
+    ),
     _("run the contract tests with it"),
     _("run the contract tests: SLIME_SRC=<checkout> python -m pytest tests/contracts"),
     _("Export the service's token under this name, or leave the key out"),
