@@ -113,7 +113,7 @@ def came(kind: str, outcome: Mapping[str, Any]) -> list[str]:
         )
     if kind == "gate" and outcome.get("delta_mean") is not None:
         lines.append(
-            _("%(kept)s selected, %(retired)s retired; %(delta)s")
+            _("%(kept)s kept, %(retired)s retired; %(delta)s")
             % {
                 "kept": formats.count(outcome.get("selected", 0)),
                 "retired": formats.count(outcome.get("retired", 0)),

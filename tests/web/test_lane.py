@@ -17,7 +17,7 @@ def test_a_finished_stage_tells_what_it_found() -> None:
         "validate": (scores, ["success: bare 0.500, full 0.750"]),
         "gate": (
             {"selected": 5, "retired": 1, "delta_mean": 0.0123},
-            ["5 selected, 1 retired; +0.012"],
+            ["5 kept, 1 retired; +0.012"],
         ),
         "select": (
             {"label": "S1", "bank_size": 5, "test": scores},
