@@ -40,6 +40,7 @@ from intraskill_web.monitoring.panels.outcome import BareScore, outcome
 from intraskill_web.monitoring.signals.facts import Facts
 from intraskill_web.monitoring.signals.inbox import events_of
 from intraskill_web.monitoring.signals.strip import Signal, round_signals
+from intraskill_web.review.services import signed_off
 from jobs.transitions import ACTIVE
 
 LOG_BYTES = 16 * 1024
@@ -101,15 +102,16 @@ def build(
     panels = _panels(data, gates, window)
     whole = inclusion(data) if window else panels.get("inclusion")
     rows = [line.row for line in whole.facts["rows"]] if whole else []
+    gate = gates.of(round_)
     facts = Facts(
-        data, rows, state.stages, state.attempts, gate=gates.of(round_), has_next=state.has_next
-    )
+        data, rows, state.stages, state.attempts, gate=gate,
+        signed=signed_off(round_.experiment, gate), has_next=state.has_next,
+    )  # fmt: skip
     signals = round_signals(facts, events_of(round_, reader))
     boxes = lane(round_, state.stages, state.attempts, round_.settings)
     made = [] if state.has_next else buttons(
         round_.experiment, round_, state.stages, may_operate=operate
     )  # fmt: skip
-    gate = gates.of(round_)
     left = left_of_round(round_, state.stages)
     context = {
         "round": round_,

@@ -64,6 +64,14 @@ class Subject:
         return standing(events, self.evidence() if signed else "")
 
 
+def signed_off(experiment: Experiment, gate: GateRun | None) -> bool:
+    """Whether somebody signed the gate off as it is now; False where there is none."""
+    if gate is None:
+        return False
+    now = Subject(experiment, gate=gate).standing()
+    return now.signed is not None and not now.outdated
+
+
 def add_event(
     subject: Subject, kind: str, text: str, *, actor: AbstractBaseUser | None = None
 ) -> ReviewEvent:
@@ -92,6 +100,8 @@ def add_event(
             evidence=subject.evidence(),
             author_id=actor.pk if actor else None,
         )
+        if subject.gate is not None and kind in ("sign", "unsign"):
+            subject.gate.round.save(update_fields=["updated_at"])  # its signal is looked at again
         audit.record(
             f"review.{kind}",
             actor=actor,

@@ -29,6 +29,7 @@ from intraskill_web.monitoring.notify.outbox import queue_messages
 from intraskill_web.monitoring.signals import training
 from intraskill_web.monitoring.signals.facts import Facts, Finding
 from intraskill_web.monitoring.signals.rules import findings
+from intraskill_web.review.services import signed_off
 from jobs.transitions import RoundState, State
 
 logger = logging.getLogger(__name__)
@@ -118,9 +119,10 @@ def load_facts(round_: Round) -> Facts:
         targets = {chunk["skill_id"]: float(chunk["rho"]) for chunk in curriculum.chunks}
         rows = inclusion_rows(data.series, curriculum.q, targets)
     gate = load_gates(state.round).of(state.round)
+    signed = signed_off(state.round.experiment, gate)
     return Facts(
-        data, rows, state.stages, state.attempts, gate=gate, eligible=eligible_cards(state.round),
-        has_next=state.has_next,
+        data, rows, state.stages, state.attempts, gate=gate, signed=signed,
+        eligible=eligible_cards(state.round), has_next=state.has_next,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ class Facts:
     stages: Sequence[Stage]
     attempts: Sequence[Attempt]
     gate: GateRun | None = None
+    signed: bool = False  # somebody signed the gate off as it is
     eligible: int | None = None
     has_next: bool = False  # the round after it has begun
 

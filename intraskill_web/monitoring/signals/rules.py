@@ -71,7 +71,7 @@ def _gate(facts: Facts) -> Iterator[Finding]:
         return
     if gate.observations < gate.requested:
         yield Finding("coverage", facts={"used": gate.observations, "planned": gate.requested})
-    if gate.status == "complete":
+    if gate.status == "complete" and not facts.signed:
         yield Finding(
             "gate",
             level="info",
