@@ -19,7 +19,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
+from intraskill_web.core.parameters import choice
 from intraskill_web.core.tables import Table
+
+FORMATS = ("html", "json", "csv")
 
 
 class Encoder(DjangoJSONEncoder):
@@ -45,8 +48,11 @@ def page(
     table: Table | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The HTML page, or the data behind it when ``?format=json`` (or ``csv``) asks for it."""
-    wanted = request.GET.get("format", "html")
+    """The HTML page, or the data behind it when ``?format=json`` (or ``csv``) asks for it.
+
+    Raises ParameterError for a format that the page has not.
+    """
+    wanted = choice(request.GET, "format", ("html", "json") if table is None else FORMATS, "html")
     if wanted == "json":
         return json_response(data(), status=status)
     if wanted == "csv" and table is not None:

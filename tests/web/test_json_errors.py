@@ -153,6 +153,13 @@ def test_what_a_page_of_numbers_cannot_read_is_refused(
     assert viewer_client.get(path).status_code == 400
 
 
+@pytest.mark.parametrize("query", ["jobs/?format=csv", "ledger/?format=xml"])
+def test_a_format_that_a_page_has_not_is_refused(viewer_client: Client, query: str) -> None:
+    answer = viewer_client.get(f"/{query}")
+    assert answer.status_code == 400
+    assert f"{query.split('=')[1]} is not one of html, json" in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     "query",
     [
