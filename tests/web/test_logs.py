@@ -278,7 +278,7 @@ def test_a_snapshot_names_the_packages_of_a_gpu_host_where_they_are_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert snapshot()["packages"]["django"]
-    monkeypatch.setattr(environment, "_version", {"megatron-core": "0.15.0", "ray": "2.49"}.get)
+    monkeypatch.setattr(environment, "version_of", {"megatron-core": "0.15.0", "ray": "2.49"}.get)
     packages = snapshot()["packages"]
     assert (packages["megatron-core"], packages["ray"]) == ("0.15.0", "2.49")
     assert packages["torch"] is None and "sglang" not in packages
