@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,7 +148,9 @@ def test_tasks_of_a_chunk_come_with_the_largest_residual_first(
         sides[shown] = data["total"]
     assert sides["yes"] + sides["no"] == TASKS
     page = viewer_client.get(f"{PATH}tasks/?chunk=brand-first&shown=yes").content.decode()
-    assert "/episodes/" in page
+    compared = re.findall(r'href="(/episodes/\d+/\?with=\d+)#divergence"', page)
+    assert len(compared) > 1
+    assert viewer_client.get(compared[0]).status_code == 200  # of one task
     assert viewer_client.get(f"{PATH}tasks/?chunk=nothing").status_code == 404
 
 
