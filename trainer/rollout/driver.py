@@ -1,4 +1,5 @@
-"""Playing many episodes at once, in this process, turn by turn in lockstep.
+"""Playing many episodes at once, in this process: turn by turn in lockstep, or each at its own pace
+where a server answers, so that no episode waits for the longest answer of a batch.
 
 Batches are cut from the requests in the given order, so that the same requests always meet the same
 neighbours: a sum over a batch may differ in its last bit from a sum over another one, and whole
@@ -8,13 +9,15 @@ batches are therefore the unit of resuming.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from trainer.progress import check_stop
 from trainer.rollout.conversation import ConversationBuilder, conversation_builder
 from trainer.rollout.episode import Episode
 from trainer.rollout.live import LiveFile
-from trainer.rollout.policy import Message, Policy, TokenRecord
+from trainer.rollout.policy import Message, Policy, ServedPolicy, TokenRecord
 from trainer.rollout.prompts import ACTION_PROTOCOL, WORD_ACTION_PROTOCOL
 from trainer.rollout.types import EpisodeRequest, EpisodeResult
 from trainer.shop.world import World
@@ -54,8 +57,18 @@ def run_episodes(
             )
             for request in requests[start : start + batch_size]
         ]
-        results += _play(policy, episodes, live)
+        results += _play_batch(policy, episodes, live)
     return results
+
+
+def _play_batch(
+    policy: Policy, episodes: Sequence[Episode], live: LiveFile | None
+) -> list[EpisodeResult]:
+    if not isinstance(policy, ServedPolicy):
+        return _play(policy, episodes, live)
+    with ThreadPoolExecutor(policy.at_once, thread_name_prefix="episode") as pool:
+        played = pool.map(partial(_play, policy, live=live), [[episode] for episode in episodes])
+        return [result for results in played for result in results]
 
 
 def _play(

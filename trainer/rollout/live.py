@@ -15,6 +15,7 @@ deletes it; a disk that refuses it costs the onlookers their view, never the run
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -52,9 +53,14 @@ class LiveFile:
         self._running = 0
         self._handle: IO[bytes] | None = None
         self._refused = False
+        self._lock = threading.Lock()  # episodes of a served policy are played by threads
 
     def note(self, episodes: Iterable[Episode]) -> None:
         """Write what is new of the episodes: beginnings, turns, ends. One write."""
+        with self._lock:
+            self._note(episodes)
+
+    def _note(self, episodes: Iterable[Episode]) -> None:
         if self._refused:
             return
         try:

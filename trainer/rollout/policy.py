@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "abort"]
@@ -98,4 +98,14 @@ class Policy(Protocol):
 
     def begin(self, conversations: Sequence[Conversation]) -> PolicyBatch:
         """Start a batch; equal prompts are computed once."""
+        ...
+
+
+@runtime_checkable
+class ServedPolicy(Protocol):
+    """A policy whose conversations have nothing in common: each is played at its own pace."""
+
+    @property
+    def at_once(self) -> int:
+        """How many conversations may be in work at a time, each begun as a batch of its own."""
         ...

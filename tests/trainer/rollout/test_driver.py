@@ -1,10 +1,16 @@
-"""Episodes in lockstep: order, batches, tokens, and one prompt for training and evaluation."""
+"""Episodes in lockstep or at their own pace: order, batches, tokens, and one prompt for all."""
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from tests.trainer.fakes import FakePolicy, script, shopper
+from trainer.errors import InputError
 from trainer.rollout.conversation import WordConversation
 from trainer.rollout.driver import run_episodes
+from trainer.rollout.policy import Conversation, ModelTurn
 from trainer.rollout.traces import token_record, without_times
 from trainer.rollout.types import EpisodeJob, EpisodeRequest
 from trainer.shop.world import World
@@ -95,3 +101,54 @@ def test_the_word_prompt_ends_with_the_first_page(mini: World) -> None:
     messages = policy.batches[0].conversations[0].messages
     assert messages[-1].content == "home"
     assert builder.identity()["prompt_version"] == "intraskill-word-prompt-v1"
+
+
+class Served(FakePolicy):
+    """The same behind a server that may have four conversations in work."""
+
+    at_once = 4
+
+
+def test_a_served_policy_plays_the_same_episodes(mini: World) -> None:
+    asked = requests(mini, 9)
+    local = run_episodes(mini, FakePolicy(shopper()), asked)
+    served = run_episodes(mini, Served(shopper()), asked)
+    assert [without_times(r.trace) for r in served] == [without_times(r.trace) for r in local]
+
+
+def test_an_episode_of_a_served_policy_waits_for_no_other(mini: World) -> None:
+    asked = requests(mini, 3)
+    slow, gone_on = asked[0].noise_key, threading.Event()
+
+    def answer(conversation: Conversation, turn: int) -> ModelTurn:
+        if conversation.noise_key == slow:
+            assert gone_on.wait(10), "the others wait for this answer"
+        elif turn == 1:
+            gone_on.set()
+        return shopper()(conversation, turn)
+
+    assert all(result.completed for result in run_episodes(mini, Served(answer), asked))
+
+
+def test_no_more_of_a_served_policy_are_in_work_than_it_allows(mini: World) -> None:
+    begun: list[str] = []
+    in_work: list[int] = []
+    all_four = threading.Barrier(4, action=lambda: in_work.append(len(begun)))
+
+    def answer(conversation: Conversation, turn: int) -> ModelTurn:
+        if turn == 0:
+            begun.append(conversation.noise_key)
+            if len(begun) <= 4:
+                all_four.wait(10)
+        return shopper()(conversation, turn)
+
+    run_episodes(mini, Served(answer), requests(mini, 9))
+    assert (in_work, len(begun)) == ([4], 9)
+
+
+def test_what_a_served_policy_cannot_do_ends_the_run(mini: World) -> None:
+    def answer(conversation: Conversation, turn: int) -> ModelTurn:
+        raise InputError("the environment variable is not set")
+
+    with pytest.raises(InputError, match="variable is not set"):
+        run_episodes(mini, Served(answer), requests(mini, 9))

@@ -14,7 +14,6 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from trainer.engines.endpoint.client import ContextOverflow, EndpointClient, EndpointError
@@ -26,7 +25,7 @@ Json = dict[str, Any]
 
 
 class EndpointPolicy:
-    """Asks one server for every turn, many episodes at a time."""
+    """Asks one server for every turn of its episodes, which share nothing but the connections."""
 
     def __init__(
         self,
@@ -41,6 +40,11 @@ class EndpointPolicy:
         self.max_new_tokens = max_new_tokens
         self._checkpoint = dict(checkpoint)
         self.client = EndpointClient(settings)
+
+    @property
+    def at_once(self) -> int:
+        """As many conversations as the server shall have in work."""
+        return self.settings.concurrency
 
     def identity(self) -> Mapping[str, Any]:
         """The weights, as far as they are known, and everything that decides a sample."""
@@ -73,10 +77,8 @@ class EndpointBatch:
     def generate(
         self, rows: Sequence[int], tools: Sequence[Sequence[Mapping[str, Any]]]
     ) -> list[ModelTurn]:
-        """One turn for each row, asked for at the same time."""
-        threads = min(self._policy.settings.concurrency, max(1, len(rows)))
-        with ThreadPoolExecutor(threads, thread_name_prefix="endpoint") as pool:
-            turns = list(pool.map(self._ask, rows, tools))
+        """One turn for each row."""
+        turns = [self._ask(row, offered) for row, offered in zip(rows, tools, strict=True)]
         for row, turn in zip(rows, turns, strict=True):
             self._turns[row] += 1
             echo = _echo(turn)
