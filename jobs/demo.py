@@ -16,6 +16,7 @@ from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Attempt, Experiment
 from intraskill_web.experiments.services import resume_round, start_round
 from jobs.transitions import RoundState
+from trainer.config_base import LARGEST_SEED
 from trainer.config_files import load_config, parse_config, read_yaml
 from trainer.engines.slime.experiment import frozen_files, settled
 from trainer.errors import InputError
@@ -38,7 +39,12 @@ def configuration(
     and gate may be others."""
     _require(not (quick and path), "--quick", True, "Leave it out: --config names the settings")
     _require(rounds is None or rounds >= 1, "--rounds", rounds, "Run at least one round")
-    _require(seed is None or seed >= 0, "--seed", seed, "Give a number from 0 on")
+    _require(
+        seed is None or 0 <= seed <= LARGEST_SEED,
+        "--seed",
+        seed,
+        f"Give a number from 0 to {LARGEST_SEED}",
+    )
     _require(threads is None or threads >= 1, "--threads", threads, "Give at least one thread")
     shipped = Path(settings.BASE_DIR) / "configs" / "mini"
     path = path or shipped / f"{QUICK if quick else DEMO}.yaml"

@@ -9,6 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from trainer.canonical import safe_name
 
+MOST = 2**31 - 1  # of anything that is counted: what a database holds as a whole number
+LARGEST_SEED = 2**63 - 1
+
 
 def _from_config_folder(path: Path, info: ValidationInfo) -> Path:
     base = (info.context or {}).get("base")
@@ -24,7 +27,8 @@ def _file_name(text: str) -> str:
 ConfigPath = Annotated[Path, AfterValidator(_from_config_folder)]
 Name = Annotated[str, AfterValidator(_file_name)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Seed = Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

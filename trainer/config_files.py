@@ -6,6 +6,7 @@ mistake becomes an InputError with file, field, value and remedy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,14 +19,42 @@ from trainer.errors import InputError
 
 ConfigT = TypeVar("ConfigT", bound=Config)
 
+UNHELD = re.compile("[\0\ud800-\udfff]")
+MOST_VALUES = 200_000  # in one text, what its aliases repeat counted each time
+
+
+def yaml_value(text: str) -> Any:
+    """The value of a YAML (or JSON) text. Raises YAMLError for what is none.
+
+    Raises ValueError for what is YAML and no settings: a date such as 2026-13-99, brackets or
+    aliases without end, a NUL or half of a surrogate pair, which no file or database holds.
+    """
+    try:
+        value = yaml.safe_load(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    seen, waiting = 0, [value]
+    while waiting:
+        seen += 1
+        if seen + len(waiting) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES} values")
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple | set):
+            waiting += part
+        elif isinstance(part, str) and UNHELD.search(part):
+            raise ValueError(f"{part[:80]!r} has a character that no file or database holds")
+    return value
+
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML (or JSON) file. Raises InputError that names the file."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml_value(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError("no such configuration file", file=path) from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: a date 2026-13-99
+    except (ValueError, yaml.YAMLError) as error:
         raise InputError(f"not valid YAML: {error}", file=path) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error

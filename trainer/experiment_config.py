@@ -17,10 +17,12 @@ from trainer.config import (
     RolloutConfig,
     WorldConfig,
 )
-from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability
+from trainer.config_base import Config, ConfigPath, Count, Name, Positive, Probability, Seed
 from trainer.engines.slime.serving import SlimeSettings
 from trainer.gate.standard.settings import StandardSettings
 from trainer.skills.curriculum_settings import CurriculumSettings
+
+MOST_ROUNDS = 10_000
 
 
 class StartConfig(Config):
@@ -89,9 +91,9 @@ class ExperimentConfig(Config):
     title: str = ""
     engine: Literal["local", "slime"] = "local"
     slime: SlimeSettings | None = None
-    seed: int = DEFAULT_SEED
-    mask_seed: int = DEFAULT_MASK_SEED
-    rounds: Count = 4
+    seed: Seed = DEFAULT_SEED
+    mask_seed: Seed = DEFAULT_MASK_SEED
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 4
     world: WorldConfig = WorldConfig()
     start: StartConfig
     temperature: Positive = 1.0

@@ -18,6 +18,7 @@ from pydantic import ValidationError, create_model
 from intraskill_web.configs.schema import Group, groups
 from trainer.analyst.settings import AnalystSettings
 from trainer.config import Config, Count, CurriculumSettings
+from trainer.config_files import yaml_value
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig, GateSettings
 
@@ -70,16 +71,16 @@ def check(kind: str, document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
 
 def read_text(text: str) -> dict[str, Any]:
     """The mapping in a YAML text. Raises InputError that names the line."""
-    if len(text.encode()) > LARGEST:
+    if len(text.encode(errors="replace")) > LARGEST:
         raise InputError(_("the text is larger than 64 KiB"), field="YAML")
     try:
-        value = yaml.safe_load(text)
+        value = yaml_value(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = _("line %(n)d") % {"n": mark.line + 1} if mark else "YAML"
         said = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise InputError(f"{where}: {said}", field="YAML") from error
-    except (ValueError, RecursionError) as error:  # ValueError: a date such as 2026-13-99
+    except ValueError as error:
         raise InputError(f"YAML: {error}", field="YAML") from error
     if not isinstance(value, dict):
         raise InputError(_("a configuration is a mapping of keys to values"), field="YAML")

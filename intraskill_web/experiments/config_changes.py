@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from intraskill_web.experiments.states import STAGE_ORDER
+from trainer.config_files import yaml_value
 from trainer.engines.slime.experiment import NOT_ON_SLIME
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
@@ -120,13 +121,20 @@ def editable(config: Config) -> str:
 
 def edited(config: Config, text: str) -> dict[str, Any]:
     """``config`` with the values of an edited text. Raises InputError naming the field."""
+    return merged(config, settings_in(text))
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """The settings in a text that was sent, YAML or JSON. Raises InputError."""
     try:
-        value = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"not valid YAML: {error}", remedy="Correct the text") from error
-    if not isinstance(value, Mapping):
-        raise InputError("a configuration is a mapping of keys to values")
-    return merged(config, value)
+        value = yaml_value(text) or {}
+    except (ValueError, yaml.YAMLError) as error:
+        raise InputError(
+            f"not valid YAML: {error}", field="config", remedy="Correct the text"
+        ) from error
+    if not isinstance(value, dict):
+        raise InputError("a configuration is a mapping of keys to values", field="config")
+    return value
 
 
 def merged(config: Config, values: Config) -> dict[str, Any]:

@@ -163,12 +163,15 @@ def estimate(configs: Sequence[ExperimentConfig]) -> Estimate:
 
 
 def _parts(known: Experience, plan: Mapping[str, Any]) -> list[float | None]:
-    """The seconds of every stage of every round; nothing for a stage that has nothing to do."""
+    """The seconds of all stages of a kind: of the first round, of the last, of those between."""
     rounds = int(plan["rounds"])
+    ends = {number: (number == 0, number == rounds - 1, 1) for number in (0, rounds - 1)}
+    parts = [*ends.values(), (False, False, rounds - len(ends))]
     return [
-        known.seconds(kind, plan, first=number == 0, last=number == rounds - 1)
-        for number in range(rounds)
-        for kind in STAGE_ORDER
+        seconds and seconds * times
+        for first, last, times in parts
+        if times
+        for seconds in (known.seconds(kind, plan, first=first, last=last) for kind in STAGE_ORDER)
     ]
 
 

@@ -115,8 +115,9 @@ def _config(base: ExperimentConfig, made: Proposal) -> ExperimentConfig:
             )
     before = base.model_dump(mode="json")
     config = ExperimentConfig.model_validate(merged(before, {**values, "name": made.name}))
-    seed = whole({"seed": made.seed_text}, "seed", base.seed)
-    return config if seed == base.seed else config.with_seed(seed)
+    if made.seed_text in ("", str(base.seed)):
+        return config
+    return config.with_seed(whole({"seed": made.seed_text}, "seed"))
 
 
 def _values(config: ExperimentConfig) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from intraskill_web.monitoring.preflight.run import require_ready
 from jobs.models import Host
 from jobs.transitions import RoundState, State
 from trainer.errors import InputError
+from trainer.experiment_config import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 LONGEST_REASON = 300
-MOST_ROUNDS = 10_000
 
 
 def pause_after_stage(

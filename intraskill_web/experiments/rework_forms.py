@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
-from intraskill_web.experiments.config_changes import Changes, editable, edited, rows
+from intraskill_web.experiments.config_changes import Changes, editable, edited, rows, settings_in
 from trainer.canonical import fingerprint
 from trainer.errors import InputError
 
@@ -60,10 +58,4 @@ def draft(
 
 def values_of(post: Mapping[str, str]) -> dict[str, Any]:
     """The values that a program sends: ``config`` as YAML or JSON. Raises InputError."""
-    try:
-        value = yaml.safe_load(post.get("config", "")) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"not valid YAML or JSON: {error}", field="config") from error
-    if not isinstance(value, dict):
-        raise InputError("a configuration is a mapping of keys to values", field="config")
-    return value
+    return settings_in(post.get("config", ""))

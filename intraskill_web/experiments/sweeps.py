@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import BigIntegerField
 
 from intraskill_web.core import audit
 from intraskill_web.experiments import making
 from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.presets import arm_config, preset
 from trainer.canonical import safe_name
+from trainer.config_base import LARGEST_SEED
 from trainer.config_files import load_config
 from trainer.engines.slime.experiment import from_folder
 from trainer.errors import InputError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MOST = 64  # experiments of one sweep
 LONGEST_NAME = 40
-LARGEST_SEED = BigIntegerField.MAX_BIGINT
 TEMPLATES = ("demo", "analyst", "quick")  # of configs/mini
 
 

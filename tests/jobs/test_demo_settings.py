@@ -34,6 +34,12 @@ def test_a_file_and_the_tiny_settings_exclude_each_other() -> None:
         configuration(path=MINI / "nobody.yaml")
 
 
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_database_holds_is_refused(seed: int) -> None:
+    with pytest.raises(InputError, match=f"--seed: .*found {seed}"):
+        configuration(quick=True, seed=seed)
+
+
 def test_a_profile_that_the_file_does_not_allow_is_named_by_flag_and_field(tmp_path: Path) -> None:
     text = (MINI / "demo.yaml").read_text(encoding="utf-8")
     settings_ = yaml.safe_load(text)

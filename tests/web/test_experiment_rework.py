@@ -55,6 +55,15 @@ def test_viewers_may_not_rework(failed: Attempt, viewer_client: Client, path: st
     assert viewer_client.post(path).status_code == 403
 
 
+@pytest.mark.parametrize("text", ["a: 2026-13-99", "[" * 5000, r'a: "\ud800"', "a: &a [*a]"])
+def test_a_text_that_holds_no_settings_is_said(
+    experiment: Experiment, operator_client: Client, text: str
+) -> None:
+    answer = operator_client.post(f"{NEXT}?format=json", {"config": text})
+    assert answer.status_code < 500
+    assert "not valid YAML" in text_of(answer)
+
+
 def test_a_change_starts_only_after_its_difference_was_seen(
     experiment: Experiment, operator_client: Client
 ) -> None:

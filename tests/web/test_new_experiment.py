@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
+from intraskill_web.experiments.making import create_experiment
 from intraskill_web.experiments.models import Experiment
+from intraskill_web.experiments.sweeps import base_config
 
 PATH = "/new/"
+SEED = 2**63 - 1
 pytestmark = pytest.mark.usefixtures("db", "home")
 
 
@@ -59,7 +62,14 @@ def test_an_experiment_is_made_once_its_difference_was_seen(operator_client: Cli
         ({"config": "rouns: 3"}, "rouns", "none of the settings"),
         ({"config": "start: {skillbank: /etc/passwd}"}, "start", "none of the settings"),
         ({"config": "train: {steps: many}"}, "train.steps", "valid integer"),
+        ({"config": "rounds: 99999999999999999999"}, "rounds", "less than or equal to 10000"),
+        ({"config": "train: {steps: 3000000000}"}, "train.steps", "less than or equal to"),
         ({"config": "[1"}, "config", "not valid YAML"),
+        ({"config": "title: 2026-13-99"}, "config", "month must be in 1..12"),
+        ({"config": "[" * 5000}, "config", "nested too deeply"),
+        ({"config": r'title: "\0"'}, "config", "no file or database holds"),
+        ({"config": r'title: "\ud800"'}, "config", "no file or database holds"),
+        ({"config": "gate: &endless {standard: *endless}"}, "config", "more than 200000 values"),
         ({"base": "nobody"}, "base", "no such base"),
     ],
 )
@@ -98,6 +108,15 @@ def test_a_clone_begins_with_the_settings_and_files_of_its_source(operator_clien
         assert made.config[key] == source.config[key], key
     files = [e.folder / "start" / "skillbank.json" for e in (source, made)]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_clone_keeps_a_seed_that_nobody_would_type(operator_client: Client) -> None:
+    create_experiment(base_config("mini/quick").model_copy(update={"name": "far"}).with_seed(SEED))
+    form = operator_client.get(f"{PATH}?base=far&format=json").json()
+    assert form["seed"] == str(SEED)
+    clone = {"base": "far", "name": "clone", "seed": form["seed"], "config": form["config"]}
+    assert operator_client.post(f"{PATH}?format=json", clone).status_code == 200
+    assert Experiment.objects.get(name="clone").seed == SEED
 
 
 def test_an_unknown_base_is_said(operator_client: Client) -> None:
