@@ -13,12 +13,12 @@ from django.db.models import Count, Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from intraskill_web.core import live
 from intraskill_web.core.access import may_operate
+from intraskill_web.core.back import way_back
 from intraskill_web.core.parameters import ParameterError, choice
 from intraskill_web.core.prepared import Prepared
 from intraskill_web.core.roles import OPERATE
@@ -187,7 +187,4 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
             status = round_status(latest) if latest else {}
             return json_response({"ok": True, "message": text, **status})
         messages.success(request, text)
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}):
-        back = reverse("experiments:detail", args=[name])
-    return redirect(back)
+    return redirect(way_back(request, reverse("experiments:detail", args=[name])))

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from intraskill_web.core.back import way_back
 from intraskill_web.core.parameters import choice, whole
 from intraskill_web.core.twin import page
 from intraskill_web.monitoring.models import SignalEvent
@@ -82,7 +82,4 @@ def read(request: HttpRequest) -> HttpResponse:
     wanted = [whole({"id": part}, "id") for part in request.POST.get("id", "").split(",")]
     known = SignalEvent.objects.filter(pk__in=wanted[:1000]).values_list("pk", flat=True)
     mark_read(request.user, known)
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}):
-        back = reverse("monitoring:inbox")
-    return redirect(back)
+    return redirect(way_back(request, reverse("monitoring:inbox")))

@@ -9,11 +9,11 @@ from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from intraskill_web.core.access import actor_of
+from intraskill_web.core.back import way_back
 from intraskill_web.core.parameters import whole
 from intraskill_web.core.roles import OPERATE
 from intraskill_web.core.twin import page
@@ -38,9 +38,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
         add_event(subject, request.POST.get("action", ""), text, actor=actor_of(request))
     except InputError as error:
         messages.error(request, error.reason)
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}):
-        back = reverse("experiments:detail", args=[name])
+    back = way_back(request, reverse("experiments:detail", args=[name]))
     return redirect(f"{back}#review")
 
 

@@ -218,8 +218,9 @@ def test_one_is_sent_back_to_where_one_was_but_never_elsewhere(
 ) -> None:
     back = press(operator_client, "extend", next="/experiments/mine/rounds/0/")
     assert back["Location"] == "/experiments/mine/rounds/0/"
-    away = press(operator_client, "extend", next="https://elsewhere.example/")
-    assert away["Location"] == "/experiments/mine/"
+    for elsewhere in ("https://elsewhere.example/", "//elsewhere.example", "nowhere", "1", "é\n"):
+        away = press(operator_client, "extend", next=elsewhere)
+        assert away["Location"] == "/experiments/mine/", elsewhere
 
 
 def test_an_action_meant_for_another_round_is_refused_and_changes_nothing(
