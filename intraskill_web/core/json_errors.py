@@ -7,11 +7,13 @@ parameter that is not understood, 401 no session, 403 not allowed, 404, 405, 500
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import PermissionDenied
+from django.db.models import BigIntegerField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -45,6 +47,19 @@ class JsonErrors:
         if allow := response.headers.get("Allow"):
             error.headers["Allow"] = allow
         return error
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Sequence[Any], values: Mapping[str, Any]
+    ) -> None:
+        """A number in an address that no row, and no queue of rq's dashboard, can have: 404.
+
+        Databases refuse larger ones by an error of their own.
+        """
+        numbers = [value for value in values.values() if isinstance(value, int)]
+        if any(number > BigIntegerField.MAX_BIGINT for number in numbers):
+            raise Http404
+        if values.get("queue_index", 0) >= len(settings.RQ_QUEUES):
+            raise Http404
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """What a view could not understand or find, in its own words; all else takes its course."""

@@ -77,7 +77,6 @@ class Listed(NamedTuple):
 COLUMNS = Listed._fields[:-2]
 NUMBERS = tuple(Listed._fields.index(name) for name in ("success", "scored", "admitted"))
 SKILLS = Listed._fields.index("skill_ids")
-MOST_ID = 2**63 - 1
 
 
 class _Columns(Expression):
@@ -125,5 +124,5 @@ ONE = Prepared(lambda pk: LISTED.filter(pk=pk), {"pk": int})
 
 def listed(pk: int) -> Listed | None:
     """The episode of that id, or None. One query, prepared."""
-    row = ONE.row(pk=pk) if pk <= MOST_ID else None
+    row = ONE.row(pk=pk)
     return None if row is None else Listed.of(row)

@@ -45,6 +45,29 @@ def test_what_is_missing_is_named(
     assert page.status_code == 404 and page["Content-Type"].startswith("text/html")
 
 
+@pytest.mark.parametrize("number", [2**63, 10**30])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/experiments/mine/rounds/{}/",
+        "/episodes/{}/",
+        "/episodes/{}/replay/1/",
+        "/episodes/{}/replay/1/0/",
+        "/episodes/1/replay/{}/",
+        "/jobs/attempts/{}/log/",
+        "/queue/queues/{}/",
+    ],
+)
+def test_a_number_that_no_database_holds_is_the_number_of_nothing(
+    experiment: Experiment, admin_client: Client, path: str, number: int
+) -> None:
+    refused(admin_client.get(f"{path.format(number)}?format=json"), 404)
+
+
+def test_a_queue_that_there_is_not_is_missing(admin_client: Client) -> None:
+    assert admin_client.get("/queue/queues/99/").status_code == 404
+
+
 def test_an_unknown_action_lists_those_there_are(
     experiment: Experiment, operator_client: Client
 ) -> None:
