@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainer.errors import InputError
@@ -97,6 +97,7 @@ def test_a_changed_record_loads_and_plays_or_is_named(
 
 
 @settings(max_examples=150, deadline=None)
+@example((2, "instructions", 0, "attributes"), None, True)  # a persona task without the key
 @given(st.sampled_from(PLACES), JSON, st.booleans())
 def test_a_changed_record_is_cleaned_or_named(
     place: tuple[Any, ...], value: Any, remove: bool

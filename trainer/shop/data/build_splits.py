@@ -76,7 +76,7 @@ def persona_tasks(records: Iterable[Mapping[str, Any]]) -> Iterator[PersonaTask]
         if not persona:
             continue
         for task in record["instructions"]:
-            if not task["attributes"]:
+            if not task.get("attributes"):
                 continue
             yield PersonaTask(
                 task_id=task["task_id"],
