@@ -70,7 +70,7 @@ class Watch:
             if not alive:
                 process.reap(ref)
                 return process.exit_of(exit_file)
-            if self.attempt.state == State.STOPPING or self._is_cut_off():
+            if self._is_to_end(exit_file):
                 self._end(ref)
             time.sleep(POLL_S)
 
@@ -85,6 +85,15 @@ class Watch:
             self.mirror()
         except (OperationalError, OSError, InputError):
             return  # a busy database, or a file that is being cut back: the next beat comes soon
+
+    def _is_to_end(self, exit_file: Path) -> bool:
+        """Whether the group shall end: on request, out of reach, or because its command is over
+        badly and what that had started works on for nobody.
+        """
+        if self.attempt.state == State.STOPPING or self._is_cut_off():
+            return True
+        ended = process.exit_of(exit_file)
+        return ended is not None and ended.code != 0
 
     def _is_cut_off(self) -> bool:
         """Whether other hosts may soon take this work for lost, because nothing can be written."""

@@ -148,6 +148,22 @@ def test_a_kill_is_recorded_by_the_name_of_its_signal(
     assert "out of memory?" in attempt.error
 
 
+def test_what_a_killed_command_had_started_ends_with_its_attempt(
+    experiment: Experiment, handed_in: Jobs, scripted: Scripted
+) -> None:
+    scripted(
+        source="import os, signal, subprocess; subprocess.Popen(['sleep', '61']); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    start_round(experiment)
+    begun = time.monotonic()
+    assert run_attempt(*handed_in[0]) == State.FAILED
+    attempt = Attempt.objects.get(pk=handed_in[0][0])
+    assert attempt.signal == "SIGKILL" and time.monotonic() - begun < 30
+    ref = process.ProcessRef(attempt.pid or 0, attempt.pgid or 0, attempt.process_started)
+    assert not process.is_alive(ref)
+
+
 def test_missing_inputs_fail_before_anything_is_spent(
     experiment: Experiment, handed_in: Jobs, scripted: Scripted
 ) -> None:
