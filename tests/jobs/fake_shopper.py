@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import count
 from typing import Any
 
 from tests.contracts.shopping_scripts import tasks, world
 from tests.jobs import fake_sglang
+from tests.jobs.holding import hold
 
 Call = tuple[str, dict[str, str]]
+_answers = count(1)
 MOST = 4  # tasks of a split that are played; among more, some are asked for in the same words
 
 
@@ -34,6 +37,7 @@ def plan(task_id: int, *, well: bool) -> list[Call]:
 
 def answer(body: dict[str, Any]) -> dict[str, Any]:
     """The reply to a chat: the next call of the plan."""
+    hold(next(_answers))
     said = json.dumps(body["messages"], ensure_ascii=False)
     played = [*world().split("val")[:MOST], *world().split("test")[:MOST]]
     task = next(t for t in played if world().task(t).instruction_simple in said)

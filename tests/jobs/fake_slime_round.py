@@ -15,6 +15,7 @@ import pytest
 from jobs.launchers import slime_round
 from tests.contracts.harness import Harness, harness_of
 from tests.contracts.shopping_scripts import by_session, losing, tasks, winning
+from tests.jobs.holding import hold
 from trainer.config_files import load_config, read_yaml
 from trainer.engines.slime.checkpoints import TRACKER, export_folder
 from trainer.engines.slime.config import SlimeConfig
@@ -77,6 +78,7 @@ def play(slime: Harness, config: SlimeConfig) -> None:
         record_groups(args, groups, None)
         log_rollout(step, args, leaves(kept), {}, 1.5)
         runtime().publisher.wait()
+        hold(step - loop.first_step - loop.resume_round * loop.steps_per_round + 1)
 
 
 def save(config: SlimeConfig) -> None:
