@@ -105,3 +105,15 @@ def _known_keys(model: type[Config], loc: tuple[int | str, ...]) -> list[str]:
             return []
         model = inner
     return sorted(model.model_fields)
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """``below`` with the values of ``above``; what is a mapping in both is merged key by key."""
+    made = dict(below)
+    for key, value in above.items():
+        under = made.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            made[key] = laid_over(under, value)
+        else:
+            made[key] = value
+    return made

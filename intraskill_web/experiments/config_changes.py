@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from intraskill_web.experiments.states import STAGE_ORDER
-from trainer.config_files import yaml_value
+from trainer.config_files import laid_over, yaml_value
 from trainer.engines.slime.experiment import NOT_ON_SLIME
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
@@ -140,7 +140,7 @@ def settings_in(text: str) -> dict[str, Any]:
 def merged(config: Config, values: Config) -> dict[str, Any]:
     """``config`` with ``values`` over it, checked as a whole. Raises InputError."""
     try:
-        checked = ExperimentConfig.model_validate(_over(config, values))
+        checked = ExperimentConfig.model_validate(laid_over(config, values))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InputError(
@@ -150,15 +150,6 @@ def merged(config: Config, values: Config) -> dict[str, Any]:
             remedy="Correct the value",
         ) from error
     return checked.model_dump(mode="json")
-
-
-def _over(below: Config, above: Config) -> dict[str, Any]:
-    made = dict(below)
-    for key, value in above.items():
-        under = made.get(key)
-        both = isinstance(under, Mapping) and isinstance(value, Mapping)
-        made[key] = _over(under, value) if both else value  # type: ignore[arg-type]
-    return made
 
 
 def from_dotted(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from trainer.config_files import load_config, parse_config, read_yaml
+from trainer.config_files import laid_over, load_config, parse_config, read_yaml
 from trainer.engines.slime.checkpoints import first_step, latest_iteration
 from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.exports import export_of, first_step_of
@@ -98,7 +98,7 @@ def settled(config: ExperimentConfig) -> ExperimentConfig:
     }
     of_launch = {**config.model_dump(), **filled, "threads": None}
     default = parse_config(of_launch, ExperimentConfig, file=path)
-    said = _laid_over(filled, config.model_dump(include=set(filled), exclude_unset=True))
+    said = laid_over(filled, config.model_dump(include=set(filled), exclude_unset=True))
     made = parse_config({**config.model_dump(), **said}, ExperimentConfig, file=path)
     for key in NOT_ON_SLIME:
         _, _, name = key.rpartition(".")
@@ -180,7 +180,7 @@ def round_launch(
             "first_step": first,
         },
     }
-    return parse_config(_laid_over(base.model_dump(), changed), SlimeConfig, file=launch)
+    return parse_config(laid_over(base.model_dump(), changed), SlimeConfig, file=launch)
 
 
 def _episodes_per_update(config: ExperimentConfig) -> int:
@@ -224,10 +224,3 @@ def from_folder(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
         config = config.model_copy(update={"slime": slime})
     paths = {"skillbank": folder / "start" / "skillbank.json", "checkpoint": weights}
     return config.model_copy(update={"start": start.model_copy(update=paths)})
-
-
-def _laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in changes.items():
-        merged[key] = _laid_over(merged[key], value) if isinstance(value, dict) else value
-    return merged
