@@ -31,6 +31,7 @@ FILES: dict[str, dict[str, str]] = {
         "train_manifest": "train/manifest.json",
         "metrics": "train/metrics.jsonl",
         "updates": "train/updates.jsonl",
+        "times": "train/perf.jsonl",
         "groups": "train/groups.jsonl",
         "episodes": "train/steps/step-*.jsonl.gz",
         "checkpoint": "train/checkpoint/checkpoint.json",

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from jobs.launchers.ray_head import HeadFailed, RayHead, start_head
 from jobs.launchers.ray_jobs import RUNS, JobServerGone, JobStatus, RayJobs
@@ -33,6 +33,13 @@ EXIT_REFUSED = 2
 POLL_S = 0.5
 #: Ray gives an entry point this long between SIGTERM and SIGKILL
 STOP_WAIT = {"RAY_JOB_STOP_WAIT_TIME_S": "6"}
+
+
+class Output(Protocol):
+    """Where a job's output goes."""
+
+    def write(self, text: str, /) -> int: ...
+    def flush(self) -> None: ...
 
 
 class AnotherJob(RuntimeError):
@@ -59,7 +66,7 @@ class RayJob:
 class RayRun:
     """Follows one job from wherever it stands to its end."""
 
-    def __init__(self, job: RayJob, state: Path, output: TextIO = sys.stdout) -> None:
+    def __init__(self, job: RayJob, state: Path, output: Output = sys.stdout) -> None:
         self.job = job
         self._state = state
         self._output = output

@@ -3,7 +3,8 @@
 The slime job of a round's launch file, followed to its end as ``ray_job slime`` does; then the
 export becomes the round's checkpoint. A round whose last step is saved is not trained again, so a
 crash at any instant ends in the same checkpoint. The launch file was frozen with the round:
-variables of the environment override nothing but what is a fact of the host. Exit codes: those of
+variables of the environment override nothing but what is a fact of the host. What slime's trainer
+tells in the job's output alone (``round_log``) is kept beside the checkpoint. Exit codes: those of
 the job; 2 for a refused launch, 70 when the job left no whole checkpoint.
 """
 
@@ -14,18 +15,23 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from jobs.launchers import ADDRESS, LOCAL
+from jobs.launchers.overheard import Overheard
 from jobs.launchers.ray_job import EXIT_BAD_INPUT, job_of, ready_plan
-from jobs.launchers.ray_jobs import JobServerGone
+from jobs.launchers.ray_jobs import JobServerGone, RayJobs
+from jobs.launchers.ray_left import end_left, left_job
 from jobs.launchers.ray_run import EXIT_LOST, RayJob, RayRun
 from trainer.canonical import fingerprint
 from trainer.config_files import read_yaml
-from trainer.engines.slime.checkpoints import round_is_trained
+from trainer.engines.slime.checkpoints import first_step, round_is_trained
+from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.exports import round_checkpoint
 from trainer.engines.slime.plan import LaunchPlan
+from trainer.engines.slime.round_log import RoundLog
 from trainer.engines.slime.variables import load_slime_config, variables
 from trainer.errors import IncompleteError, InputError
 
@@ -49,14 +55,38 @@ def train(launch: Path, checkpoint: Path, state: Path, environ: Mapping[str, str
     """
     own = host_environment(environ)
     config, _used = load_slime_config(launch, own)
-    if not round_is_trained(config, config.loop.resume_round):
+    if round_is_trained(config, config.loop.resume_round):
+        _take_left(state, _round_log(checkpoint, config))
+    else:
         plan = ready_plan(launch, own)
-        code = RayRun(_job(plan), state).run()
+        heard = Overheard(sys.stdout, _round_log(checkpoint, config).read)
+        code = RayRun(_job(plan), state, heard).run()
         if code:
             return code
     record = round_checkpoint(checkpoint, config)
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
     return 0
+
+
+def _round_log(checkpoint: Path, config: SlimeConfig) -> RoundLog:
+    return RoundLog(
+        checkpoint.parent,
+        first_step=first_step(config),
+        updates_per_step=config.batch.updates_per_step,
+    )
+
+
+def _take_left(state: Path, log: RoundLog) -> None:
+    """What the job of a launcher that was killed told till its end; its head ends here."""
+    left = left_job(state)
+    if left is None:
+        return
+    with suppress(JobServerGone, RuntimeError):  # the round is trained; only figures are missing
+        for line in RayJobs(left.address).logs(left.name).splitlines():
+            log.read(line)
+    with suppress(JobServerGone):
+        end_left(state, lambda text: sys.stdout.write(f"[ray] {text}\n"))
+    state.unlink(missing_ok=True)
 
 
 def _job(plan: LaunchPlan) -> RayJob:

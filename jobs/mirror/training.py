@@ -1,15 +1,15 @@
 """A round of training → metric points, update points and episode rows, step by step.
 
-A step counts once its line stands in ``metrics.jsonl``, which is written after its traces, groups
-and updates. A step that a crash undid is done again with the same values, so meeting it twice only
-writes the same rows over.
+A step counts once its line stands in ``metrics.jsonl``, which is written after its traces and
+groups. Updates and times of steps have files of their own, because slime tells them later. A step
+that a crash undid is done again, so meeting it twice only writes its rows over.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,17 @@ from trainer.files import read_jsonl
 BATCH = 1000
 LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 8
+Lines = Collection[Mapping[str, Any]]
 
 
 def follow(round_: Round, plan: RoundPlan) -> None:
-    """Make rows of every step that was finished since the last call."""
+    """Make rows of every step and update that was finished since the last call."""
+    _follow_steps(round_, plan)
+    _follow_lines(round_, plan, "updates.jsonl", _write_updates)
+    _follow_lines(round_, plan, "perf.jsonl", _write_metrics)
+
+
+def _follow_steps(round_: Round, plan: RoundPlan) -> None:
     folder = plan.folder / "train"
     file = folder / "metrics.jsonl"
     if not file.exists():
@@ -45,11 +52,25 @@ def follow(round_: Round, plan: RoundPlan) -> None:
         if not all(_traces(folder, step).exists() for step in lines):
             return  # a resumed trainer has just undone a step; it will come again
         groups = _groups(folder, set(lines))
-        updates = [u for u in read_jsonl(folder / "updates.jsonl") if u["step"] in lines]
         with transaction.atomic():
-            _write_points(round_, lines, updates)
+            _write_metrics(round_, lines.values())
             for step in lines:
                 _write_episodes(round_, plan.run, folder, step, groups[step])
+            advance(place, fresh)
+            place.save()
+
+
+def _follow_lines(
+    round_: Round, plan: RoundPlan, name: str, write: Callable[[Round, Lines], None]
+) -> None:
+    """Make rows of a file's new lines; of all of them when one that was read is another now."""
+    file = plan.folder / "train" / name
+    place = place_of(round_.experiment, file.relative_to(plan.run).as_posix())
+    if not file.exists() and not place.size:
+        return
+    for fresh in chunks(file, place):
+        with transaction.atomic():
+            write(round_, list(_values(fresh.lines)))
             advance(place, fresh)
             place.save()
 
@@ -60,7 +81,7 @@ def _values(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
         try:
             yield parse(line)
         except InputError:
-            LOG.warning("a line of metrics.jsonl is not JSON: %r", line[:80])
+            LOG.warning("a line of a round's training is not JSON: %r", line[:80])
 
 
 def _groups(folder: Path, steps: set[int]) -> dict[int, dict[int, Mapping[str, Any]]]:
@@ -72,14 +93,17 @@ def _groups(folder: Path, steps: set[int]) -> dict[int, dict[int, Mapping[str, A
     return found
 
 
-def _write_points(
-    round_: Round, lines: Mapping[int, Mapping[str, Any]], updates: list[Mapping[str, Any]]
-) -> None:
-    experiment = round_.experiment
+def _write_metrics(round_: Round, lines: Lines) -> None:
     MetricPoint.objects.bulk_create(
         [
-            MetricPoint(experiment=experiment, round=round_, name=name, step=step, value=value)
-            for step, line in lines.items()
+            MetricPoint(
+                experiment=round_.experiment,
+                round=round_,
+                name=name,
+                step=line["step"],
+                value=value,
+            )
+            for line in lines
             for name, value in _named(line)
         ],
         batch_size=BATCH,
@@ -87,17 +111,20 @@ def _write_points(
         unique_fields=["experiment", "name", "step"],
         update_fields=["value", "round"],
     )
+
+
+def _write_updates(round_: Round, lines: Lines) -> None:
     UpdatePoint.objects.bulk_create(
         [
             UpdatePoint(
-                experiment=experiment,
+                experiment=round_.experiment,
                 round=round_,
                 name=name,
                 update=line["update"],
                 step=line["step"],
                 value=value,
             )
-            for line in updates
+            for line in lines
             for name, value in line["metrics"].items()
         ],
         batch_size=BATCH,
@@ -109,7 +136,7 @@ def _write_points(
 
 def _named(line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield from line["metrics"].items()
-    for name, seconds in line["seconds"].items():
+    for name, seconds in line.get("seconds", {}).items():
         yield f"perf/{name}_time", seconds
 
 

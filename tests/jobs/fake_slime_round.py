@@ -36,7 +36,8 @@ def half_and_half(group: int, sample: int, retry: bool) -> Any:
 class PlayedRun:
     """In the place of a Ray job."""
 
-    def __init__(self, job: Any, state: Path) -> None:
+    def __init__(self, job: Any, state: Path, output: Any) -> None:
+        self.output = output
         assert job.entrypoint.endswith(f"--custom-config-path {hooks_file()}"), job.entrypoint
 
     def run(self) -> int:
@@ -47,6 +48,9 @@ class PlayedRun:
             harness_of("double", Path(folder), patch) as slime,
         ):
             play(slime, config)
+        for update in range(*steps_of(config)):  # one a step
+            tell(self.output, "step", update, "'train/loss': 0.5, 'train/grad_norm': 0.25")
+            tell(self.output, "perf", update, "'perf/step_time': 2.5")
         save(config)
         return 0
 
@@ -57,7 +61,7 @@ def hooks_file() -> Path:
 
 def play(slime: Harness, config: SlimeConfig) -> None:
     """Every step of the round: generate, filter, record, log."""
-    batch, loop = config.batch, config.loop
+    batch = config.batch
     slime.play(by_session(half_and_half))
     args = slime.args(
         n_samples_per_prompt=batch.n_samples_per_prompt,
@@ -65,10 +69,7 @@ def play(slime: Harness, config: SlimeConfig) -> None:
         over_sampling_batch_size=batch.wave,
         **read_yaml(hooks_file()),
     )
-    assert loop.first_step is not None
-    for step in range(
-        loop.first_step + loop.resume_round * loop.steps_per_round, batch.num_rollout
-    ):
+    for step in range(*steps_of(config)):
         first = step * batch.wave
         groups = [
             slime.generate(slime.group(first + n, batch.n_samples_per_prompt), args)
@@ -79,6 +80,19 @@ def play(slime: Harness, config: SlimeConfig) -> None:
         log_rollout(step, args, leaves(kept), {}, 1.5)
         runtime().publisher.wait()
         hold(step - loop.first_step - loop.resume_round * loop.steps_per_round + 1)
+
+
+def steps_of(config: SlimeConfig) -> tuple[int, int]:
+    """The round's first step, and the one behind its last."""
+    loop = config.loop
+    assert loop.first_step is not None
+    first = loop.first_step + loop.resume_round * loop.steps_per_round
+    return first, config.batch.num_rollout
+
+
+def tell(output: Any, kind: str, number: int, figures: str) -> None:
+    """A line of the trainer's log, as Ray hands it on."""
+    output.write(f"(MegatronTrainRayActor pid=1) model.py:918 - {kind} {number}: {{{figures}}}\n")
 
 
 def save(config: SlimeConfig) -> None:

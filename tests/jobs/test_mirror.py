@@ -18,7 +18,7 @@ from jobs.layout import RoundPlan
 from jobs.mirror import evaluations, training
 from jobs.plans import plan_of
 from tests.jobs.traces import group_line, trace, training_trace, write_step
-from trainer.files import append_jsonl, write_json
+from trainer.files import append_jsonl, write_json, write_jsonl
 
 
 @pytest.fixture
@@ -141,6 +141,34 @@ def test_training_steps_become_points_and_episodes(round_: Round, plan: RoundPla
     assert {row.triage for row in rows} == {"not_frontier"}
     assert (rows[0].treatment_mode, rows[0].skill_ids) == ("assisted", ["a"])
     assert (rows[0].step, rows[0].group_index, rows[0].task_id) == (1, 2, 102)
+
+
+def test_updates_may_come_after_their_step_and_be_done_again(
+    round_: Round, plan: RoundPlan
+) -> None:
+    def tell(*losses: float) -> list[tuple[int, float]]:
+        lines = [
+            {"update": number, "step": number, "metrics": {"train/loss": loss}}
+            for number, loss in enumerate(losses, 1)
+        ]
+        write_jsonl(plan.folder / "train" / "updates.jsonl", lines)
+        training.follow(round_, plan)
+        return list(UpdatePoint.objects.order_by("update").values_list("update", "value"))
+
+    finish_step(plan, 1)
+    assert tell(0.1) == [(1, 0.1)]
+    assert tell(0.1, 0.2) == [(1, 0.1), (2, 0.2)]
+    tell(0.1, 0.3)
+    assert tell(0.1, 0.3, 0.4) == [(1, 0.1), (2, 0.3), (3, 0.4)]
+
+
+def test_times_of_a_step_may_come_after_it(round_: Round, plan: RoundPlan) -> None:
+    finish_step(plan, 1)
+    training.follow(round_, plan)
+    late = {"step": 1, "metrics": {"perf/actor_train_time": 29.0}}
+    append_jsonl(plan.folder / "train" / "perf.jsonl", [late])
+    training.follow(round_, plan)
+    assert MetricPoint.objects.get(name="perf/actor_train_time").value == 29.0
 
 
 def test_a_step_counts_only_when_its_metrics_line_stands(round_: Round, plan: RoundPlan) -> None:

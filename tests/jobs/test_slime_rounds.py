@@ -20,11 +20,12 @@ from intraskill_web.experiments.models import Attempt, Experiment, Stage
 from intraskill_web.experiments.rework import change_of_next, retry_with_changes
 from intraskill_web.experiments.services import start_round
 from intraskill_web.experiments.sweeps import base_config, start_sweep
-from intraskill_web.monitoring.models import MetricPoint, Preflight
+from intraskill_web.monitoring.models import MetricPoint, Preflight, UpdatePoint
 from intraskill_web.monitoring.preflight.inputs import key_of
 from intraskill_web.monitoring.preflight.run import require_ready
 from jobs import demo, superseded
-from jobs.launchers import slime_round
+from jobs.launchers import ray_left, slime_round
+from jobs.launchers.ray_jobs import JobServerGone, JobStatus
 from jobs.launchers.ray_left import state_file
 from jobs.launchers.ray_run import RayRun
 from jobs.launchers.slime_round import host_environment
@@ -40,7 +41,7 @@ from trainer.engines.slime.checkpoints import TRACKER
 from trainer.engines.slime.config import SlimeConfig
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
-from trainer.files import read_json, write_bytes, write_json, write_text
+from trainer.files import read_json, read_jsonl, write_bytes, write_json, write_text
 
 Jobs = list[tuple[int, str]]
 pytestmark = pytest.mark.once  # what differs between databases other tests ask
@@ -74,6 +75,11 @@ def test_two_rounds_train_are_analysed_validated_and_gated(
 
     steps = MetricPoint.objects.filter(name="rollout/shopsim/success_rate")
     assert list(steps.order_by("step").values_list("step", flat=True)) == [1, 2, 3, 4]
+    updates = UpdatePoint.objects.filter(name="train/grad_norm").order_by("update")
+    assert list(updates.values_list("update", "step", "round__number")) == [
+        (1, 1, 0), (2, 2, 0), (3, 3, 1), (4, 4, 1),
+    ]  # fmt: skip
+    assert MetricPoint.objects.filter(name="perf/step_time", value=2.5).count() == 4
     stage = rounds[0].stages.get(kind="train")
     assert (stage.done, stage.total, stage.unit) == (2, 2, "step")
     assert stage.outcome["checkpoint_id"].startswith("export-")
@@ -359,29 +365,63 @@ def test_a_host_changes_nothing_of_a_frozen_launch_but_where_it_runs() -> None:
     assert "RAY_ADDRESS" not in host_environment({"INTRASKILL_RAY_ADDRESS": "local"})
 
 
-def test_a_round_whose_last_step_is_saved_is_not_trained_again(
-    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def trained(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[RoundPlan, list[str]]:
+    """A round whose last step is saved, and what its launcher is called with."""
     plan = RoundPlan(ExperimentConfig.model_validate(experiment.config), experiment.folder, 0, 2)
     slime_train.prepare(plan)
     (command,) = slime_train.commands(plan)
     file = plan.config_file("train", "train")
     write_config(file, command.parts[0].config)
-    state = plan.folder / "train" / "megatron"
-    write_text(state / "latest_checkpointed_iteration.txt", "2")
-    export = plan.folder / "train" / "hf" / "step-2"
-    write_json(export / "config.json", {})
+    write_text(plan.folder / "train" / "megatron" / TRACKER, "2")
+    write_json(plan.folder / "train" / "hf" / "step-2" / "config.json", {})
 
     def train(*_: object) -> None:
         raise AssertionError("trained again")
 
     monkeypatch.setattr(slime_round, "RayRun", train)
-    arguments = [*command.arguments, str(file)]
+    return plan, [*command.arguments, str(file)]
+
+
+def test_a_round_whose_last_step_is_saved_is_not_trained_again(
+    trained: tuple[RoundPlan, list[str]],
+) -> None:
+    plan, arguments = trained
+    export = plan.folder / "train" / "hf" / "step-2"
     assert slime_round.main(arguments) == 70, "the weights were not all written"
     write_bytes(export / "model.safetensors", b"weights")
     assert slime_round.main(arguments) == 0
     assert read_json(plan.checkpoint / "checkpoint.json")["rollout_id"] == 2
     assert (plan.checkpoint / "export").resolve() == export.resolve()
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_what_a_job_told_after_its_launcher_was_killed_is_kept_and_its_head_ends(
+    trained: tuple[RoundPlan, list[str]], monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    plan, arguments = trained
+    write_bytes(plan.folder / "train" / "hf" / "step-2" / "model.safetensors", b"weights")
+    state = Path(arguments[arguments.index("--state") + 1])
+    write_json(state, {"submission_id": "round-0", "address": "http://head:8265"})
+
+    class Jobs:
+        def __init__(self, address: str) -> None:
+            assert address == "http://head:8265"
+
+        def status(self, _name: str) -> JobStatus:
+            return JobStatus("succeeded")
+
+        def logs(self, _name: str) -> str:
+            if is_gone:
+                raise JobServerGone("nobody answers")
+            return "(Actor) model.py:918 - step 2: {'train/loss': 0.5}\nbye"
+
+    monkeypatch.setattr(slime_round, "RayJobs", Jobs)
+    monkeypatch.setattr(ray_left, "RayJobs", Jobs)
+    assert slime_round.main(arguments) == 0
+    updates = [line["update"] for line in read_jsonl(plan.folder / "train" / "updates.jsonl")]
+    assert updates == ([] if is_gone else [2])
+    assert not state.exists()
 
 
 def test_a_round_finds_its_job_after_that_saved_and_no_job_of_other_settings(

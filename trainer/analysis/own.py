@@ -144,8 +144,10 @@ class _Own:
         )
 
     def _training(self, number: int, folder: str) -> None:
+        times = {t["step"]: t["metrics"] for t in self.reader.lines(f"{folder}/train/perf.jsonl")}
         for line in self.reader.lines(f"{folder}/train/metrics.jsonl"):
-            self._metrics.append({"step": line["step"], "round": number, **line["metrics"]})
+            place = {"step": line["step"], "round": number}
+            self._metrics.append(place | times.get(line["step"], {}) | line["metrics"])
         for line in self.reader.lines(f"{folder}/train/updates.jsonl"):
             place = {"update": line["update"], "step": line["step"], "round": number}
             self.updates.append({**place, **line["metrics"]})

@@ -134,6 +134,11 @@ class BatchSettings(Config):
         """Episodes of one optimiser update."""
         return self.global_batch_size or self.episodes_kept
 
+    @property
+    def updates_per_step(self) -> int:
+        """Optimiser updates on the episodes of one step."""
+        return self.episodes_kept // self.episodes_per_update
+
 
 class TokenSettings(Config):
     """Limits in tokens (training.md §6.3: which of them truncates and which only packs)."""

@@ -62,7 +62,7 @@ class LaunchPlan:
         return {
             "episodes_submitted_per_wave": batch.wave * batch.n_samples_per_prompt,
             "episodes_kept_per_step": batch.episodes_kept,
-            "updates_per_step": batch.episodes_kept // batch.episodes_per_update,
+            "updates_per_step": batch.updates_per_step,
             "trainer_data_parallel": cluster.num_nodes * cluster.num_gpus // cluster.tp_size,
             "engines": cluster.num_nodes * cluster.num_gpus // cluster.rollout_tp_size,
             "num_rollout": batch.num_rollout,

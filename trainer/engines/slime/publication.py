@@ -22,7 +22,7 @@ from trainer.canonical import safe_name
 from trainer.engines.slime.groups import FinishedRollouts
 from trainer.engines.slime.settings import HookSettings
 from trainer.files import read_jsonl, write_jsonl
-from trainer.grpo.publish import APPENDED, RoundFolder
+from trainer.grpo.publish import RoundFolder
 from trainer.grpo.step import StepResult
 from trainer.grpo.triage import Classification, triage_record
 from trainer.progress import Progress
@@ -146,8 +146,11 @@ class Publisher:
 
 
 def forget_steps_from(folder: Path, step: int) -> None:
-    """Undo steps that are about to be done again: their lines and their traces."""
-    for name in APPENDED:
+    """Undo steps that are about to be done again: their lines and their traces.
+
+    Updates are told to the launcher, which keeps them (``round_log``).
+    """
+    for name in ("groups.jsonl", "metrics.jsonl"):
         path = folder / name
         lines = list(read_jsonl(path))
         kept = [line for line in lines if line["step"] < step]
