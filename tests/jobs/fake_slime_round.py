@@ -69,7 +69,8 @@ def play(slime: Harness, config: SlimeConfig) -> None:
         over_sampling_batch_size=batch.wave,
         **read_yaml(hooks_file()),
     )
-    for step in range(*steps_of(config)):
+    begin, end = steps_of(config)
+    for step in range(begin, end):
         first = step * batch.wave
         groups = [
             slime.generate(slime.group(first + n, batch.n_samples_per_prompt), args)
@@ -79,7 +80,7 @@ def play(slime: Harness, config: SlimeConfig) -> None:
         record_groups(args, groups, None)
         log_rollout(step, args, leaves(kept), {}, 1.5)
         runtime().publisher.wait()
-        hold(step - loop.first_step - loop.resume_round * loop.steps_per_round + 1)
+        hold(step - begin + 1)
 
 
 def steps_of(config: SlimeConfig) -> tuple[int, int]:
