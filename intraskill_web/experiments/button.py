@@ -29,6 +29,7 @@ class Button:
     is_link: bool = False  # leads to a page where it is done
     keep: str = ""  # how the dialog is left without doing it; empty: "Keep running"
     number: int | None = None  # what to ask for, under the name ``rounds``
+    offered: int | None = None  # sent under the name ``rounds`` without asking
     asks_reason: bool = False  # under the name ``reason``
     busy: str | Promise = ""  # what is said while its answer takes seconds
 

@@ -56,9 +56,11 @@ def _unpause(experiment: Experiment, request: HttpRequest) -> str:
 
 
 def _extend(experiment: Experiment, request: HttpRequest) -> str:
-    rounds = experiment.rounds_planned + 1
-    reason = request.POST.get("reason", "")
-    planning.set_rounds_planned(experiment, rounds, reason=reason, actor=actor_of(request))
+    """A page says how many it offered to plan, so that pressing twice plans one more, not two."""
+    planned = experiment.rounds_planned
+    rounds, reason = whole(request.POST, "rounds", planned + 1), request.POST.get("reason", "")
+    if rounds > planned:
+        planning.set_rounds_planned(experiment, rounds, reason=reason, actor=actor_of(request))
     return _("%(n)d rounds are planned now") % {"n": experiment.rounds_planned}
 
 

@@ -60,7 +60,8 @@ def _extend(experiment: Experiment, again: str) -> Button:
         why = _("The test split will be played again")
     url = act_url(experiment, "extend")
     return Button("extend", _("Plan one round more"), "next", why, True, url,
-                  confirm=again, keep=_("Leave the plan"), asks_reason=bool(again))  # fmt: skip
+                  confirm=again, keep=_("Leave the plan"), asks_reason=bool(again),
+                  offered=experiment.rounds_planned + 1)  # fmt: skip
 
 
 def _is_over(experiment: Experiment, last: Round | None) -> bool:

@@ -223,6 +223,22 @@ def test_one_is_sent_back_to_where_one_was_but_never_elsewhere(
         assert away["Location"] == "/experiments/mine/", elsewhere
 
 
+def test_of_two_who_press_the_same_button_one_plans_the_round(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    new_round(experiment, 0)
+    offered = experiment.rounds_planned + 1
+    shown = operator_client.get("/experiments/mine/rounds/0/").content.decode()
+    assert f'name="rounds" value="{offered}"' in shown
+    for _ in range(2):
+        press(operator_client, "extend", rounds=str(offered))
+    experiment.refresh_from_db()
+    assert experiment.rounds_planned == offered
+    press(operator_client, "extend", rounds="1")  # an old page takes nobody's plan back
+    experiment.refresh_from_db()
+    assert experiment.rounds_planned == offered
+
+
 def test_an_action_meant_for_another_round_is_refused_and_changes_nothing(
     experiment: Experiment, operator_client: Client
 ) -> None:
