@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import PermissionDenied
-from django.db.models import BigIntegerField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -22,6 +20,7 @@ from django.utils.translation import gettext as _
 from django.views import csrf
 
 from intraskill_web.core.commands import experiment_named
+from intraskill_web.core.held import refuse_unheld
 from intraskill_web.core.parameters import ParameterError
 from intraskill_web.core.twin import asks_json, error_response
 from trainer.errors import InputError
@@ -50,16 +49,13 @@ class JsonErrors:
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Sequence[Any], values: Mapping[str, Any]
-    ) -> None:
-        """A number in an address that no row, and no queue of rq's dashboard, can have: 404.
-
-        Databases refuse larger ones by an error of their own.
-        """
-        numbers = [value for value in values.values() if isinstance(value, int)]
-        if any(number > BigIntegerField.MAX_BIGINT for number in numbers):
-            raise Http404
-        if values.get("queue_index", 0) >= len(settings.RQ_QUEUES):
-            raise Http404
+    ) -> HttpResponse | None:
+        """What no database holds is asked of no view."""
+        try:
+            refuse_unheld(request, values)
+        except ParameterError as error:
+            return self.process_exception(request, error)
+        return None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """What a view could not understand or find, in its own words; all else takes its course."""

@@ -50,7 +50,7 @@ class Filters:
             round=whole(query, "round", None),
             operation=choice(query, "operation", OPERATIONS),
             reached=choice(query, "reached", REACHED),
-            q=query.get("q", "").replace("\x00", "").strip()[:200],
+            q=query.get("q", "").strip()[:200],
         )
 
     def url(self, **changes: object) -> str:

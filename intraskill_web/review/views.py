@@ -34,7 +34,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
     experiment = get_object_or_404(Experiment, name=name)
     subject = _subject(experiment, request.POST)
     try:
-        text = request.POST.get("text", "").replace("\x00", "")
+        text = request.POST.get("text", "")
         add_event(subject, request.POST.get("action", ""), text, actor=actor_of(request))
     except InputError as error:
         messages.error(request, error.reason)
@@ -45,7 +45,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 def _subject(experiment: Experiment, sent: Any) -> Subject:
     """The gate or chunk that is named. Raises Http404 for one that the experiment has not, and
     ParameterError for what is no gate's id."""
-    gate_id, skill_id = whole(sent, "gate", None), sent.get("chunk", "").replace("\x00", "")
+    gate_id, skill_id = whole(sent, "gate", None), sent.get("chunk", "")
     if gate_id is not None:
         gate = get_object_or_404(
             GateRun.objects.select_related("round"), pk=gate_id, round__experiment=experiment
@@ -74,7 +74,7 @@ def override_form(request: HttpRequest, name: str, number: int) -> HttpResponse:
     problem, reason = "", ""
     if request.method == "POST":
         chosen = set(request.POST.getlist("chunk"))
-        reason = request.POST.get("reason", "").replace("\x00", "")[:2000]
+        reason = request.POST.get("reason", "")[:2000]
         try:
             made = make_override(base, list(chosen), reason, actor=actor_of(request))
         except InputError as error:

@@ -114,7 +114,7 @@ def test_what_is_typed_into_the_address_is_inert(
 ) -> None:
     for name in ("q", "chunk", "step", "purpose", "task"):
         answer = viewer_client.get("/episodes/", {name: attack})
-        assert answer.status_code == 200
+        assert answer.status_code == (400 if "\x00" in attack else 200)
         assert_inert(answer.content.decode(), shown=False)
 
 

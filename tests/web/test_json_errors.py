@@ -64,6 +64,19 @@ def test_a_number_that_no_database_holds_is_the_number_of_nothing(
     refused(admin_client.get(f"{path.format(number)}?format=json"), 404)
 
 
+def test_a_text_that_no_database_holds_is_refused_before_any_view(
+    experiment: Experiment, operator_client: Client
+) -> None:
+    for path in ("/new/?base=a%00b", "/episodes/?experiment=a%00b"):
+        assert "has a NUL" in refused(operator_client.get(f"{path}&format=json"), 400)
+    for path in ("/new/", "/sweeps/", "/experiments/mine/actions/extend/"):
+        for field in ("base", "reason", "name"):
+            error = refused(operator_client.post(f"{path}?format=json", {field: "a\0b"}), 400)
+            assert error == f"{field}: has a NUL, which no text has"
+    assert operator_client.post("/new/", {"base": "a\0b"}).status_code == 400
+    refused(operator_client.get("/experiments/mine/chunks/a%00b/?format=json"), 404)
+
+
 def test_a_queue_that_there_is_not_is_missing(admin_client: Client) -> None:
     assert admin_client.get("/queue/queues/99/").status_code == 404
 
