@@ -31,3 +31,4 @@ urlpatterns = [
     path("queue/", include("django_rq.urls")),  # the second view, for staff
     path("admin/", admin.site.urls),
 ]
+handler404 = "intraskill_web.core.missing.not_found"

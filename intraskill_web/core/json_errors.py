@@ -19,11 +19,10 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views import csrf
 
-from intraskill_web.core.commands import experiment_named
 from intraskill_web.core.held import refuse_unheld
+from intraskill_web.core.missing import missing
 from intraskill_web.core.parameters import ParameterError
 from intraskill_web.core.twin import asks_json, error_response
-from trainer.errors import InputError
 
 
 class JsonErrors:
@@ -66,7 +65,7 @@ class JsonErrors:
         if not asks_json(request):
             return None
         if isinstance(error, Http404):
-            return error_response(_missing(request), 404)
+            return error_response(missing(request).words, 404)
         if isinstance(error, PermissionDenied):
             return error_response(str(error) or _words(403, request), 403)
         return None
@@ -105,29 +104,9 @@ def _words(status: int, request: HttpRequest) -> str:
     if status == 403:
         return _("your role may look at this, not change it; an admin can give you another")
     if status == 404:
-        return _missing(request)
+        return missing(request).words
     if status == 405:
         return _("%(method)s is not answered here") % {"method": request.method}
     if status < 500:
         return _("the request is not understood")
     return _("the page failed; what happened stands in the log of the web server")
-
-
-def _missing(request: HttpRequest) -> str:
-    """What is not there: the experiment, the round, or the address."""
-    match = request.resolver_match
-    values = match.kwargs if match else {}
-    if match and match.route.startswith("experiments/<slug:name>/"):
-        try:
-            experiment = experiment_named(values["name"])
-        except InputError as error:
-            return str(error)
-        rounds = sorted(experiment.rounds.values_list("number", flat=True))
-        if "rounds/<int:number>/" in match.route and values["number"] not in rounds:
-            known = ", ".join(map(str, rounds)) or _("none yet")
-            return str(
-                InputError(
-                    "no such round", field="round", value=values["number"], remedy=f"known: {known}"
-                )
-            )
-    return _("there is nothing at %(address)s") % {"address": request.path}

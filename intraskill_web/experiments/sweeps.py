@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from pydantic import ValidationError
 
 from intraskill_web.core import audit
 from intraskill_web.experiments import making
@@ -47,7 +48,16 @@ def base_config(name: str) -> ExperimentConfig:
         raise InputError(
             "no such base", field="base", value=name, remedy=f"Known: {', '.join(bases()[:20])}"
         )
-    return from_folder(ExperimentConfig.model_validate(found.config), found.folder)
+    try:
+        config = ExperimentConfig.model_validate(found.config)
+    except ValidationError as error:  # another version of the software made it
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            f"the settings of this base are not understood: {first['msg']}",
+            field=".".join(map(str, first["loc"])), value=name,
+            remedy="Take another base, and change what differs",
+        ) from error  # fmt: skip
+    return from_folder(config, found.folder)
 
 
 def start_sweep(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from django.test import Client
 
@@ -43,6 +45,16 @@ def test_what_is_missing_is_named(
     assert words in refused(viewer_client.get(path, headers=JSON), 404)
     page = viewer_client.get(path)
     assert page.status_code == 404 and page["Content-Type"].startswith("text/html")
+    assert words in html.unescape(page.content.decode())
+
+
+def test_a_round_that_is_planned_is_not_there_yet(
+    experiment: Experiment, viewer_client: Client
+) -> None:
+    page = viewer_client.get("/experiments/mine/rounds/0/")
+    assert page.status_code == 404
+    assert "is planned and has not begun" in page.content.decode()
+    assert 'href="/experiments/mine/"' in page.content.decode()
 
 
 @pytest.mark.parametrize("number", [2**63, 10**30])

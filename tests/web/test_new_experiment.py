@@ -123,3 +123,12 @@ def test_an_unknown_base_is_said(operator_client: Client) -> None:
     answer = operator_client.get(f"{PATH}?base=nobody")
     assert answer.status_code == 409
     assert "no such base" in body(answer)
+
+
+def test_a_base_whose_settings_another_version_wrote_is_said(operator_client: Client) -> None:
+    operator_client.post(f"{PATH}?format=json", filled(operator_client))
+    made = Experiment.objects.get()
+    Experiment.objects.update(config={**made.config, "gone": 1})
+    answer = operator_client.get(f"{PATH}?base=mine")
+    assert answer.status_code == 409
+    assert "settings of this base are not understood" in body(answer)
