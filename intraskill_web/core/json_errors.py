@@ -12,6 +12,7 @@ from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -57,11 +58,14 @@ class JsonErrors:
         return None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """What a view could not understand or find, in its own words; all else takes its course."""
+        """What a view could not understand or find, in its own words; all else takes its course.
+
+        A database that was locked for longer than a page may wait is no fault of the page (503).
+        """
+        if isinstance(error, OperationalError) and "locked" in str(error):
+            return _busy(request)
         if isinstance(error, ParameterError):
-            if asks_json(request):
-                return error_response(str(error), 400)
-            return render(request, "core/not_understood.html", {"error": error}, status=400)
+            return _not_understood(request, error)
         if not asks_json(request):
             return None
         if isinstance(error, Http404):
@@ -80,6 +84,19 @@ class LoginRequired(LoginRequiredMiddleware):
         if asks_json(request):
             return error_response(_words(401, request), 401)
         return super().handle_no_permission(request, view_func)
+
+
+def _not_understood(request: HttpRequest, error: ParameterError) -> HttpResponse:
+    if asks_json(request):
+        return error_response(str(error), 400)
+    return render(request, "core/not_understood.html", {"error": error}, status=400)
+
+
+def _busy(request: HttpRequest) -> HttpResponse:
+    busy = _("The database is busy; nothing was changed. Try again in a moment.")
+    if asks_json(request):
+        return error_response(busy, 503)
+    return render(request, "core/busy.html", {"busy": busy}, status=503)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
-from intraskill_web.experiments import views
+from intraskill_web.experiments import new_views, views
 from intraskill_web.experiments.models import Experiment
 from tests.web.factories import Made
 
@@ -144,6 +145,18 @@ def test_a_method_that_is_not_answered_names_itself(
     answer = operator_client.get("/experiments/mine/actions/start/?format=json")
     assert refused(answer, 405).startswith("GET")
     assert answer["Allow"] == "POST"
+
+
+def test_a_locked_database_is_busy_whoever_asks(
+    operator_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_arguments: object) -> str:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(new_views, "proposal", locked)
+    assert "The database is busy" in refused(operator_client.post("/new/?format=json"), 503)
+    page = operator_client.post("/new/")
+    assert page.status_code == 503 and "The database is busy" in page.content.decode()
 
 
 def test_a_fault_of_ours_is_json_too(
