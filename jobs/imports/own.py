@@ -42,7 +42,8 @@ def _publish_round(experiment: Experiment, plan: RoundPlan, report: Report) -> b
     stages = [Stage.objects.get_or_create(round=round_, kind=kind)[0] for kind in STAGE_ORDER]
     whole = True
     for stage in stages:
-        follow(stage, plan)
+        with report.part(f"{plan.round_id}/{stage.kind}"):
+            follow(stage, plan)
         lacking = missing(PIPELINE[stage.kind].yields(plan))
         if lacking and whole:
             for path in lacking:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from gzip import BadGzipFile
 
 from trainer.errors import InputError
+
+# What reading a document raises that is JSON of another shape, or that is cut or overwritten.
+DAMAGE = (AttributeError, LookupError, TypeError, ValueError, EOFError, BadGzipFile, zlib.error)
 
 
 @dataclass(slots=True)
@@ -32,7 +37,9 @@ class Report:
 
     def wrong(self, path: str, problem: str) -> None:
         """Note a file that is not what it says."""
-        self.mismatched.append({"path": path, "problem": problem})
+        told = {"path": path, "problem": problem}
+        if told not in self.mismatched:
+            self.mismatched.append(told)
 
     @contextmanager
     def part(self, path: str) -> Iterator[None]:
@@ -42,3 +49,5 @@ class Report:
         except InputError as error:
             where = f"{error.field}: " if error.field else ""
             self.wrong(path, f"{where}{error.reason}")
+        except DAMAGE as error:
+            self.wrong(path, f"holds something else than it should: {error!r}")

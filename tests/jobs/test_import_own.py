@@ -55,3 +55,17 @@ def test_an_unfinished_run_is_imported_as_stopped_and_says_what_it_lacks(
     assert [s.state for s in experiment.rounds.get().stages.all()] == [""] * 6
     assert (experiment.folder / "round-000/curriculum.json").is_file()
     assert run.import_run(folder, "brought") == result
+
+
+@pytest.mark.django_db
+def test_a_damaged_file_is_named_and_the_rest_is_imported(home: Path, folder: Path) -> None:
+    round_ = folder / "round-000"
+    for arm in ("bare", "full"):
+        (round_ / "baseline" / arm).mkdir(parents=True)
+        for name in ("manifest.json", "summary.json"):
+            (round_ / "baseline" / arm / name).write_text("null\n")
+    result = run.import_run(folder, "brought")
+    (wrong,) = result["mismatched"]
+    assert wrong["path"] == "round-000/freeze"
+    assert wrong["problem"].startswith("holds something else than it should: TypeError")
+    assert result["rounds"] == 1
