@@ -18,6 +18,7 @@ FIRST_HITS = 4
 MAX_HITS = 50
 MAX_VALUES = 100
 MOST = 2_000  # characters of a field
+MINI_PRICE = "${}"  # as the persona of the built-in shop says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,19 @@ class ShopPage:
     missing: str = ""
 
 
-def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
-    """The page of ``state``; ``opened`` is the id of the product that the next turn opens."""
+def price_format(trace: Mapping[str, Any]) -> str:
+    """How prices of the shop that a trace was played in are written."""
+    environment = mapping(mapping(trace.get("provenance")).get("environment"))
+    return MINI_PRICE if environment.get("profile") == "mini" else "{} " + currency()
+
+
+def shop_page(state: Mapping[str, Any], prices: str, opened: str = "") -> ShopPage:
+    """The page of ``state`` with prices by the format ``prices``; ``opened`` is the id of the
+    product that the next turn opens.
+    """
     kind = text(state.get("page_type"))
     if kind == "search_results":
-        hits = [_hit(p, opened) for p in sequence(state.get("products"))[:MAX_HITS]]
+        hits = [_hit(p, prices, opened) for p in sequence(state.get("products"))[:MAX_HITS]]
         place = tuple(text(state.get(k)) for k in ("page", "total_pages", "total_results"))
         return ShopPage(
             kind,
@@ -74,7 +83,7 @@ def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
         product = mapping(state.get("product"))
         chosen = mapping(state.get("selected_options"))
         price = state.get("selected_price")
-        shown = _hit(product if price is None else {**product, "price": price})
+        shown = _hit(product if price is None else {**product, "price": price}, prices)
         return ShopPage(
             kind,
             product=shown,
@@ -92,23 +101,28 @@ def shop_page(state: Mapping[str, Any], opened: str = "") -> ShopPage:
     return ShopPage(kind)
 
 
-def _hit(value: object, opened: str = "") -> Hit:
+def _hit(value: object, prices: str, opened: str = "") -> Hit:
     product = mapping(value)
     return Hit(
         rank=text(product.get("rank")),
         title=text(product.get("title")),
         brand=text(product.get("brand")),
-        price=priced(product.get("price")),
+        price=priced(product.get("price"), prices),
         attributes="; ".join(text(a) for a in sequence(product.get("key_attributes"))),
         asin=text(product.get("asin")),
         opened=bool(opened) and text(product.get("asin")) == opened,
     )
 
 
-def priced(value: object) -> str:
-    """A price of the shop with its currency; nothing for None."""
+def priced(value: object, prices: str) -> str:
+    """A price of the shop by the format ``prices``; nothing for None."""
     amount = text(value)
-    return f"{amount} {settings.INTRASKILL_CURRENCY}" if amount else ""
+    return prices.format(amount) if amount else ""
+
+
+def currency() -> str:
+    """That of catalogues, which do not say it themselves."""
+    return str(settings.INTRASKILL_CURRENCY)
 
 
 def text(value: object) -> str:

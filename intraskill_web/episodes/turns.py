@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from intraskill_web.episodes.shop_pages import ShopPage, mapping, number, sequence, shop_page
+from intraskill_web.episodes.shop_pages import (
+    ShopPage,
+    mapping,
+    number,
+    price_format,
+    sequence,
+    shop_page,
+)
 from intraskill_web.episodes.shown import LONGEST, shown
 
 Steps = Sequence[Mapping[str, Any]]
@@ -66,19 +73,22 @@ def read_turns(trace: Mapping[str, Any], steps: Steps, begin: int, end: int) -> 
     """The turns ``begin`` (from 0) up to ``end``, each with the text that answered it."""
     final = mapping(trace.get("final"))
     means = turn_log_probs(mapping(trace.get("tokens")), [_completion(step) for step in steps])
+    price = price_format(trace)
     turns = []
     for i in range(begin, end):
         following = steps[i + 1] if i + 1 < len(steps) else None
         after = following.get("observation") if following else final.get("observation")
-        turns.append(_turn(i + 1, steps[i], after, means[i]))
-    return _linked(turns, steps)
+        turns.append(_turn(i + 1, steps[i], after, means[i], price))
+    return _linked(turns, steps, price)
 
 
-def _page(state: object) -> ShopPage | None:
-    return shop_page(state) if isinstance(state, Mapping) and state else None
+def _page(state: object, price: str) -> ShopPage | None:
+    return shop_page(state, price) if isinstance(state, Mapping) and state else None
 
 
-def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | None) -> Turn:
+def _turn(
+    index: int, step: Mapping[str, Any], after: object, log_prob: float | None, price: str
+) -> Turn:
     model = mapping(step.get("model"))
     environment = mapping(step.get("environment"))
     feedback = mapping(environment.get("action_feedback"))
@@ -105,7 +115,7 @@ def _turn(index: int, step: Mapping[str, Any], after: object, log_prob: float | 
         valid=feedback.get("valid") is not False,
         feedback=shown(feedback.get("message") or feedback.get("reason")),
         observation=observation[:LONGEST],
-        page=_page(environment.get("observation_state")),
+        page=_page(environment.get("observation_state"), price),
         reward=number(environment.get("reward")),
         done=environment.get("done") is True,
         log_prob=log_prob,
@@ -140,7 +150,7 @@ def outlined(index: int, step: Mapping[str, Any]) -> OutlineTurn:
     )
 
 
-def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]]) -> list[Turn]:
+def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]], price: str) -> list[Turn]:
     """Mark result pages that were shown before, and on each the product that is opened next."""
     seen: list[tuple[ShopPage, int]] = []
     linked = []
@@ -151,7 +161,8 @@ def _linked(turns: list[Turn], steps: Sequence[Mapping[str, Any]]) -> list[Turn]
             seen.append((page, turn.index))
             step = steps[turn.index - 1]
             state = mapping(mapping(step.get("environment")).get("observation_state"))
-            page = shop_page(state, opened=turns[i + 1].argument if i + 1 < len(turns) else "")
+            opened = turns[i + 1].argument if i + 1 < len(turns) else ""
+            page = shop_page(state, price, opened)
         linked.append(replace(turn, page=page, same_as=same_as))
     return linked
 

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from intraskill_web.episodes.shop_pages import mapping, number, priced, sequence, text
+from intraskill_web.episodes.shop_pages import (
+    mapping,
+    number,
+    price_format,
+    priced,
+    sequence,
+    text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ def lines(trace: Mapping[str, Any]) -> list[Line]:
     bought, goal = mapping(final.get("purchase")), mapping(final.get("goal"))
     if not goal:
         return []
+    written = price_format(trace)
     price, most = number(bought.get("price")), number(goal.get("price_upper"))
     made = [
         Line("product", text(bought.get("name")), text(goal.get("name")), None),
@@ -35,8 +43,8 @@ def lines(trace: Mapping[str, Any]) -> list[Line]:
         _same("category", bought, goal),
         Line(
             "price",
-            priced(bought.get("price")),
-            "" if most is None else f"≤ {priced(f'{most:g}')}",
+            priced(bought.get("price"), written),
+            "" if most is None else f"≤ {priced(f'{most:g}', written)}",
             None if price is None or most is None else price <= most,
         ),
         _all_in("options", bought.get("options"), goal.get("goal_options")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from intraskill_web.episodes.shop_pages import priced
+from intraskill_web.episodes.shop_pages import price_format, priced
 from trainer.analysis import Material
 from trainer.rollout.traces import score
 
@@ -108,6 +108,7 @@ def _sample(cohort: str, source: str, trace: Json) -> Sample:
 
 def _turns(trace: Json) -> Iterator[Turn]:
     state: Json = trace["reset"].get("observation_state") or {}
+    prices = price_format(trace)
     for number, step in enumerate(trace["steps"], 1):
         problem = step.get("protocol_error") or step.get("policy_failure") or {}
         environment = step.get("environment") or {}
@@ -116,7 +117,7 @@ def _turns(trace: Json) -> Iterator[Turn]:
         yield Turn(
             number=number,
             page=str(state.get("page_type", "")),
-            seen=_seen(state),
+            seen=_seen(state, prices),
             action=str(step.get("action") or ""),
             problem=str(problem.get("code", "")),
             tokens=((step.get("model") or {}).get("usage") or {}).get("completion_tokens"),
@@ -124,13 +125,13 @@ def _turns(trace: Json) -> Iterator[Turn]:
         state = environment.get("observation_state") or state
 
 
-def _seen(state: Json) -> str:
+def _seen(state: Json, prices: str) -> str:
     """What the page showed, in one line."""
     product = state.get("product")
     if isinstance(product, Mapping):
         options = state.get("selected_options") or {}
         chosen = ", ".join(f"{axis}={value}" for axis, value in options.items())
-        price = priced(product.get("price"))
+        price = priced(product.get("price"), prices)
         return " · ".join(filter(None, (str(product.get("title", "")), price, chosen)))
     products = state.get("products") or []
     named = "; ".join(str(p.get("title", "")) for p in products[:LISTED])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intraskill_web.episodes.shop_pages import priced, shop_page
+from intraskill_web.episodes.shop_pages import price_format, priced, shop_page
 from intraskill_web.episodes.transcript import transcript
 from intraskill_web.episodes.turns import turn_log_probs
 from tests.web.factories import CHUNKS
@@ -98,7 +98,8 @@ def test_a_product_page_knows_what_is_chosen() -> None:
             "available_options": {"size": ["s", "m"]},
             "selected_options": {"size": "m"},
             "selected_price": 27.5,
-        }
+        },
+        "{} CNY",
     )
     assert page.product is not None and page.product.price == "27.5 CNY"
     assert page.axes[0].values == [("s", False), ("m", True)]
@@ -134,10 +135,16 @@ def test_any_state_makes_some_page(state: Any) -> None:
                 "available_options": state,
                 "selected_options": state,
                 "missing_option_axes": state,
-            }
+            },
+            "{} CNY",
         )
 
 
-def test_a_price_of_the_shop_names_the_currency_that_is_set(settings: Any) -> None:
+def test_a_price_names_the_currency_of_its_shop(settings: Any) -> None:
     settings.INTRASKILL_CURRENCY = "EUR"
-    assert (priced("27.5"), priced(27), priced(None)) == ("27.5 EUR", "27 EUR", "")
+    price = price_format({"provenance": {"environment": {"profile": "standard"}}})
+    assert (priced("27.5", price), priced(27, price)) == ("27.5 EUR", "27 EUR")
+    assert priced(None, price) == ""
+    mini = price_format({"provenance": {"environment": {"profile": "mini"}}})
+    assert priced(11, mini) == "$11", "as its personas say it"
+    assert price_format({"provenance": None}) == "{} EUR"
