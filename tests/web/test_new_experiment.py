@@ -64,6 +64,7 @@ def test_an_experiment_is_made_once_its_difference_was_seen(operator_client: Cli
         ({"config": "train: {steps: many}"}, "train.steps", "valid integer"),
         ({"config": "rounds: 99999999999999999999"}, "rounds", "less than or equal to 10000"),
         ({"config": "train: {steps: 3000000000}"}, "train.steps", "less than or equal to"),
+        ({"config": "curriculum: {rho_min: 0.9, rho_max: 0.1}"}, "curriculum", "exceed rho_max"),
         ({"config": "[1"}, "config", "not valid YAML"),
         ({"config": "title: 2026-13-99"}, "config", "month must be in 1..12"),
         ({"config": "[" * 5000}, "config", "nested too deeply"),

@@ -29,6 +29,12 @@ class CurriculumSettings(Config):
     expected_chunks: Positive | None = None
 
     @model_validator(mode="after")
+    def _rho_has_a_range(self) -> CurriculumSettings:
+        if self.rho_min > self.rho_max:
+            raise ValueError(f"rho_min ({self.rho_min}) must not exceed rho_max ({self.rho_max})")
+        return self
+
+    @model_validator(mode="after")
     def _an_adaptive_q_begins_above_zero(self) -> CurriculumSettings:
         if self.controller != "fixed" and not 0 < self.skill_free_probability <= self.q_max:
             raise ValueError(
