@@ -103,7 +103,7 @@ def test_the_outline_marks_the_turn_that_is_read(visit: Any, made: Made) -> None
     seen = [marked(page)]
     for key in "jjjjjkk":  # the last turns never reach the top of the window
         page.keyboard.press(key)
-        page.wait_for_function("new Promise(requestAnimationFrame).then(() => true)")
+        page.evaluate("new Promise(requestAnimationFrame)")
         seen.append(marked(page))
     assert seen == [[f"#t{n}"] for n in (0, 1, 2, 3, 4, 4, 3, 2)]
     page.locator(".outline a[href='#t4']").click()
