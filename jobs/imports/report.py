@@ -10,8 +10,12 @@ from gzip import BadGzipFile
 
 from trainer.errors import InputError
 
-# What reading a document raises that is JSON of another shape, or that is cut or overwritten.
-DAMAGE = (AttributeError, LookupError, TypeError, ValueError, EOFError, BadGzipFile, zlib.error)
+# What reading a document raises that is JSON of another shape, that is cut or overwritten, or that
+# is no file or nobody's to read. Other faults of the system, as a full disk, end the import.
+DAMAGE = (
+    *(AttributeError, LookupError, TypeError, ValueError, EOFError, BadGzipFile, zlib.error),
+    *(IsADirectoryError, NotADirectoryError, PermissionError),
+)
 
 
 @dataclass(slots=True)

@@ -69,3 +69,12 @@ def test_a_damaged_file_is_named_and_the_rest_is_imported(home: Path, folder: Pa
     assert wrong["path"] == "round-000/freeze"
     assert wrong["problem"].startswith("holds something else than it should: TypeError")
     assert result["rounds"] == 1
+
+
+@pytest.mark.django_db
+def test_a_folder_in_the_place_of_a_file_is_named(home: Path, folder: Path) -> None:
+    (folder / "round-000" / "baseline" / "bare" / "traces.jsonl").mkdir(parents=True)
+    result = run.import_run(folder, "brought")
+    (wrong,) = result["mismatched"]
+    assert wrong["path"] == "round-000/freeze" and "IsADirectoryError" in wrong["problem"]
+    assert result["rounds"] == 1
