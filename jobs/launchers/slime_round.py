@@ -22,7 +22,7 @@ from pathlib import Path
 from jobs.launchers import ADDRESS, LOCAL
 from jobs.launchers.overheard import Overheard
 from jobs.launchers.ray_job import EXIT_BAD_INPUT, job_of, ready_plan
-from jobs.launchers.ray_jobs import JobServerGone, RayJobs
+from jobs.launchers.ray_jobs import RUNS, JobServerGone, RayJobs
 from jobs.launchers.ray_left import end_left, left_job
 from jobs.launchers.ray_run import EXIT_LOST, RayJob, RayRun
 from trainer.canonical import fingerprint
@@ -30,7 +30,7 @@ from trainer.config_files import read_yaml
 from trainer.engines.slime.checkpoints import first_step, round_is_trained
 from trainer.engines.slime.config import SlimeConfig
 from trainer.engines.slime.exports import round_checkpoint
-from trainer.engines.slime.plan import LaunchPlan
+from trainer.engines.slime.plan import LaunchPlan, plan_launch
 from trainer.engines.slime.round_log import RoundLog
 from trainer.engines.slime.variables import load_slime_config, variables
 from trainer.errors import IncompleteError, InputError
@@ -55,10 +55,11 @@ def train(launch: Path, checkpoint: Path, state: Path, environ: Mapping[str, str
     """
     own = host_environment(environ)
     config, _used = load_slime_config(launch, own)
-    if round_is_trained(config, config.loop.resume_round):
+    is_trained = round_is_trained(config, config.loop.resume_round)
+    if is_trained and not _still_runs(state):
         _take_left(state, _round_log(checkpoint, config))
     else:
-        plan = ready_plan(launch, own)
+        plan = plan_launch(launch, own) if is_trained else ready_plan(launch, own)
         heard = Overheard(sys.stdout, _round_log(checkpoint, config).read)
         code = RayRun(_job(plan), state, heard).run()
         if code:
@@ -74,6 +75,16 @@ def _round_log(checkpoint: Path, config: SlimeConfig) -> RoundLog:
         first_step=first_step(config),
         updates_per_step=config.batch.updates_per_step,
     )
+
+
+def _still_runs(state: Path) -> bool:
+    """Whether the job of a launcher that was killed runs: after its last step it still exports."""
+    left = left_job(state)
+    if left is None:
+        return False
+    with suppress(JobServerGone):
+        return RayJobs(left.address).status(left.name).state in RUNS
+    return False
 
 
 def _take_left(state: Path, log: RoundLog) -> None:

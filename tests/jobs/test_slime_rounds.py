@@ -424,6 +424,33 @@ def test_what_a_job_told_after_its_launcher_was_killed_is_kept_and_its_head_ends
     assert not state.exists()
 
 
+def test_a_job_that_still_exports_after_its_last_step_is_followed_and_not_ended(
+    trained: tuple[RoundPlan, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, arguments = trained
+    state = Path(arguments[arguments.index("--state") + 1])
+    write_json(state, {"submission_id": "round-0", "address": "http://head:8265"})
+
+    class Exporting:
+        def __init__(self, _address: str) -> None: ...
+
+        def status(self, _name: str) -> JobStatus:
+            return JobStatus("running")
+
+    class Followed:
+        def __init__(self, _job: object, known: Path, _output: object) -> None:
+            assert known == state
+
+        def run(self) -> int:
+            write_bytes(plan.folder / "train" / "hf" / "step-2" / "model.safetensors", b"weights")
+            return 0
+
+    monkeypatch.setattr(slime_round, "RayJobs", Exporting)
+    monkeypatch.setattr(slime_round, "RayRun", Followed)
+    assert slime_round.main(arguments) == 0
+    assert read_json(plan.checkpoint / "checkpoint.json")["rollout_id"] == 2
+
+
 def test_a_round_finds_its_job_after_that_saved_and_no_job_of_other_settings(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
