@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from trainer.config_base import Config
 from trainer.errors import InputError
@@ -78,16 +79,22 @@ def parse_config(value: dict[str, Any], model: type[ConfigT], *, file: Path) -> 
     try:
         return model.model_validate(value, context={"base": file.parent.resolve()})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first, field = first_mistake(error)
         # Keys that do not fit each other say so themselves; the section would be a page of text.
         tells = first["type"] != "missing" and not isinstance(first["input"], dict)
         raise InputError(
             first["msg"].removeprefix("Value error, "),
             file=file,
-            field=".".join(str(part) for part in first["loc"]) or None,
+            field=field,
             value=first["input"] if tells else None,
             remedy=_remedy(first["type"], model, first["loc"]),
         ) from error
+
+
+def first_mistake(error: ValidationError) -> tuple[ErrorDetails, str | None]:
+    """The first mistake that a check found, and the key it is in; None for the whole value."""
+    first = error.errors(include_url=False)[0]
+    return first, ".".join(map(str, first["loc"])) or None
 
 
 def _remedy(kind: str, model: type[Config], loc: tuple[int | str, ...]) -> str:

@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from intraskill_web.experiments.states import STAGE_ORDER
-from trainer.config_files import laid_over, yaml_value
+from trainer.config_files import first_mistake, laid_over, yaml_value
 from trainer.engines.slime.experiment import NOT_ON_SLIME
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
@@ -142,10 +142,10 @@ def merged(config: Config, values: Config) -> dict[str, Any]:
     try:
         checked = ExperimentConfig.model_validate(laid_over(config, values))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first, field = first_mistake(error)
         raise InputError(
             first["msg"].removeprefix("Value error, "),
-            field=".".join(map(str, first["loc"])) or None,
+            field=field,
             value=None if first["type"] == "missing" else first["input"],
             remedy="Correct the value",
         ) from error

@@ -18,7 +18,7 @@ from intraskill_web.experiments.models import Experiment, Sweep
 from intraskill_web.experiments.presets import arm_config, preset
 from trainer.canonical import safe_name
 from trainer.config_base import LARGEST_SEED
-from trainer.config_files import load_config
+from trainer.config_files import first_mistake, load_config
 from trainer.engines.slime.experiment import from_folder
 from trainer.errors import InputError
 from trainer.experiment_config import ExperimentConfig
@@ -51,12 +51,13 @@ def base_config(name: str) -> ExperimentConfig:
     try:
         config = ExperimentConfig.model_validate(found.config)
     except ValidationError as error:  # another version of the software made it
-        first = error.errors(include_url=False)[0]
+        first, field = first_mistake(error)
         raise InputError(
             f"the settings of this base are not understood: {first['msg']}",
-            field=".".join(map(str, first["loc"])), value=name,
+            field=field,
+            value=name,
             remedy="Take another base, and change what differs",
-        ) from error  # fmt: skip
+        ) from error
     return from_folder(config, found.folder)
 
 
