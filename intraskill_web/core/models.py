@@ -18,9 +18,6 @@ class Session(AbstractBaseSession):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
     )
 
-    class Meta(AbstractBaseSession.Meta):
-        pass
-
     def __str__(self) -> str:
         # not its key, by which anybody could take it over: admin lists what goes with a user
         return f"{self.expire_date:%Y-%m-%d %H:%M}"

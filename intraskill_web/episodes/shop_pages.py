@@ -59,9 +59,14 @@ class ShopPage:
 
 
 def price_format(trace: Mapping[str, Any]) -> str:
-    """How prices of the shop that a trace was played in are written."""
+    """How prices of the shop that a trace was played in are written.
+
+    Catalogues do not name their currency.
+    """
     environment = mapping(mapping(trace.get("provenance")).get("environment"))
-    return MINI_PRICE if environment.get("profile") == "mini" else "{} " + currency()
+    if environment.get("profile") == "mini":
+        return MINI_PRICE
+    return f"{{}} {settings.INTRASKILL_CURRENCY}"
 
 
 def shop_page(state: Mapping[str, Any], prices: str, opened: str = "") -> ShopPage:
@@ -118,11 +123,6 @@ def priced(value: object, prices: str) -> str:
     """A price of the shop by the format ``prices``; nothing for None."""
     amount = text(value)
     return prices.format(amount) if amount else ""
-
-
-def currency() -> str:
-    """That of catalogues, which do not say it themselves."""
-    return str(settings.INTRASKILL_CURRENCY)
 
 
 def text(value: object) -> str:
