@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from trainer.shop.budget import NO_BUDGET, BudgetParser
 from trainer.shop.personas import public_persona
-from trainer.shop.raw import RawRecord
+from trainer.shop.raw import RawRecord, finite_number
 from trainer.shop.types import Product, Task
 
 
@@ -71,7 +70,7 @@ class GoalReader:
         if stored is not None and stored != "":
             if isinstance(stored, bool) or not isinstance(stored, (int, float)):
                 raise record.error("price_upper", "a ceiling is a number or null", stored)
-            if not math.isfinite(stored) or stored < 0:
+            if not finite_number(stored) or stored < 0:
                 raise record.error("price_upper", "a ceiling is finite and not negative", stored)
             return stored, "stored"
         budget = self._parse(simple)

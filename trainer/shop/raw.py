@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from trainer.errors import InputError
 
 _SHOWN = 120
+
+
+def finite_number(value: object) -> TypeGuard[float]:
+    """Whether ``value`` is a number that a float can hold; JSON's whole numbers have no end."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 class RawRecord:
@@ -90,9 +95,7 @@ class RawRecord:
 
     def price(self) -> float | None:
         value = self.raw.get("price")
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return None
-        return value if math.isfinite(value) and value >= 0 else None
+        return value if finite_number(value) and value >= 0 else None
 
 
 def _short(value: object) -> object:

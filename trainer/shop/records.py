@@ -6,7 +6,6 @@ attributes, an axis without values) is left out here too, and reported.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from trainer.shop.catalogue import Catalogue, Document
 from trainer.shop.goals import GoalReader
 from trainer.shop.price import normalise_option
 from trainer.shop.profiles import ShopProfile
-from trainer.shop.raw import RawRecord
+from trainer.shop.raw import RawRecord, finite_number
 from trainer.shop.tokens import models, tokenise
 from trainer.shop.types import Notice, Product, Task
 
@@ -132,10 +131,7 @@ def shown_value(value: str) -> str:
 
 def _pricing(record: RawRecord) -> tuple[float, ...]:
     prices = record.raw.get("pricing") or [DEFAULT_PRICE]
-    if not isinstance(prices, list) or not all(
-        isinstance(price, (int, float)) and not isinstance(price, bool) and math.isfinite(price)
-        for price in prices
-    ):
+    if not isinstance(prices, list) or not all(map(finite_number, prices)):
         raise record.error("pricing", "a price list holds one or two finite numbers", prices)
     return tuple(prices[:2])
 

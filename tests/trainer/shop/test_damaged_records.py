@@ -98,6 +98,8 @@ def test_a_changed_record_loads_and_plays_or_is_named(
 
 @settings(max_examples=150, deadline=None)
 @example((2, "instructions", 0, "attributes"), None, True)  # a persona task without the key
+@example((2, "customization_options", "颜色分类", 0, "price"), 10**400, False)  # no float holds it
+@example((2, "pricing", 0), 10**400, False)
 @given(st.sampled_from(PLACES), JSON, st.booleans())
 def test_a_changed_record_is_cleaned_or_named(
     place: tuple[Any, ...], value: Any, remove: bool

@@ -6,7 +6,6 @@ can be checked: a ceiling must be backed by a verbatim piece of the text."""
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from trainer.files import read_json
 from trainer.reading import Node
+from trainer.shop.raw import finite_number
 
 Kind = Literal[
     "hard_upper", "approximate_upper", "no_budget", "lower_only", "non_total_price", "ambiguous"
@@ -96,8 +96,7 @@ def read_annotation(answer: str | Mapping[str, Any], task_id: int, text: str) ->
 
 
 def _positive(amount: object) -> bool:
-    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
-    return number and math.isfinite(amount) and amount > 0  # type: ignore[arg-type,operator]
+    return finite_number(amount) and amount > 0
 
 
 def load_annotations(path: Path) -> tuple[dict[int, Annotation], dict[str, Any]]:
